@@ -1,0 +1,1 @@
+//! What krane decides.

@@ -1,0 +1,2 @@
+//! The krane binary.
+fn main() {}
