@@ -1,1 +1,14 @@
-//! What krane decides.
+//! What krane decides, as pure functions and values.
+//!
+//! Desired state becomes objects, live objects become drift, pods become status, received
+//! versions become a cursor. Nothing here does I/O, reads a clock, draws a random number or logs:
+//! moments are passed in as the time since the process started.
+
+pub mod desired;
+pub mod ids;
+pub mod kinds;
+pub mod labels;
+pub mod object;
+pub mod pod;
+pub mod refusal;
+pub mod report;

@@ -1,0 +1,188 @@
+//! What the actors need from the world. Each trait has a real adapter in `krane`'s `edge`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use krane_domain::desired::{Change, Invalid, StreamItem};
+use krane_domain::ids::ObjectKey;
+use krane_domain::kinds::WatchSpec;
+use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
+use krane_domain::pod::PodDigest;
+use krane_domain::refusal::Refusal;
+use krane_domain::report::Report;
+
+/// The control plane, as one controller sees it over a connection of its own.
+#[async_trait]
+pub trait ControlPlane: Send + Sync + 'static {
+    /// Opens the desired-state stream after `cursor`. Never waits for response headers: a healthy
+    /// idle stream may send none for hours. Everything, failure to open included, comes as items
+    /// of the stream; it ends after its first [`StreamEvent::Ended`].
+    async fn watch(&self, cursor: u64) -> BoxStream<'static, StreamEvent>;
+
+    /// Asks what is wanted of one object now.
+    async fn desired(&self, question: &Question) -> Result<Answer, RpcFailure>;
+
+    /// Delivers a report.
+    async fn report(&self, report: &Report) -> Result<(), RpcFailure>;
+
+    /// Says that this region is alive.
+    async fn heartbeat(&self) -> Result<(), RpcFailure>;
+}
+
+/// What happens on a desired-state stream.
+#[derive(Debug)]
+pub enum StreamEvent {
+    /// The call has been pending for a second on a connected channel, or an item arrived.
+    Opened,
+    /// One message.
+    Item(StreamItem),
+    /// The stream is over; nothing follows.
+    Ended(StreamEnd),
+}
+
+/// Why a stream ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamEnd {
+    /// gRPC code name in snake case (`unavailable`, …); `ok` for a clean end.
+    pub code: &'static str,
+    /// The message with its causes. Never a token.
+    pub message: String,
+    /// Whether a message was over the size limit and so can never be received.
+    pub is_oversize: bool,
+}
+
+/// Which object a question is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Question {
+    /// The object.
+    pub key: ObjectKey,
+    /// Its control-plane id, never empty.
+    pub id: Arc<str>,
+}
+
+/// The control plane's answer to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It wants this.
+    State {
+        /// The object the answer names; must be the one asked about.
+        key: ObjectKey,
+        /// What is wanted, or why it is invalid.
+        change: Result<Change, Invalid>,
+    },
+    /// It knows no such object: a real gRPC status `NOT_FOUND`.
+    NotFound,
+    /// The answer says nothing (no case set, unknown case).
+    Empty,
+}
+
+/// A call to the control plane that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct RpcFailure {
+    /// Whether the server answered or the way to it failed.
+    pub kind: RpcFailureKind,
+    /// gRPC code name in snake case.
+    pub code: &'static str,
+    /// The message with its causes. Never a token.
+    pub message: String,
+}
+
+/// Where a failed call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RpcFailureKind {
+    /// The way to the server: refused, reset, timed out, no HTTP/2. Counts for the breaker.
+    Transport,
+    /// The server itself answered with an error.
+    Answered,
+}
+
+/// The Kubernetes cluster.
+#[async_trait]
+pub trait Cluster: Send + Sync + 'static {
+    /// Server-side apply as manager `krane`, forced. With `uid` the object must be that one.
+    async fn apply(&self, object: &Rendered, uid: Option<&str>) -> Result<LiveObject, Refusal>;
+
+    /// Deletes the object with this uid, in the background. Absent is a success.
+    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal>;
+
+    /// Labels and uid of an object, whoever owns it.
+    async fn metadata(&self, object: &ObjectRef) -> Result<Option<Metadata>, Refusal>;
+
+    /// The object as it is now.
+    async fn get(&self, object: &ObjectRef) -> Result<Option<LiveObject>, Refusal>;
+
+    /// All objects of a watch, consistent at one resource version.
+    async fn list(&self, spec: &WatchSpec) -> Result<Listed, Refusal>;
+
+    /// Events after `resource_version`. Ends after an [`WatchEvent::Ended`].
+    async fn watch(
+        &self,
+        spec: &WatchSpec,
+        resource_version: &str,
+    ) -> Result<BoxStream<'static, WatchEvent>, Refusal>;
+}
+
+/// Everything a list found.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    /// The objects, in no particular order.
+    pub items: Vec<Item>,
+    /// Items that could not be understood, for the log and a counter.
+    pub undecodable: Vec<String>,
+    /// Where a watch goes on.
+    pub resource_version: String,
+}
+
+/// An object a watch tells about.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// An object krane writes.
+    Object(LiveObject),
+    /// A pod, cut down.
+    Pod(PodDigest),
+}
+
+/// One event of a cluster watch.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    /// The object is there, new or changed.
+    Applied(Item),
+    /// The object left the watch: it is gone, or our label is.
+    Deleted(Item),
+    /// Nothing changed up to this resource version.
+    Bookmark(String),
+    /// An event could not be understood; the watch goes on.
+    Undecodable(String),
+    /// The watch is over; nothing follows.
+    Ended(WatchEnd),
+}
+
+/// Why a cluster watch ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchEnd {
+    /// The server closed it, as it does every few minutes.
+    Closed,
+    /// The resource version is no longer known (410): list again.
+    Expired,
+    /// It failed; the text says how.
+    Failed(String),
+}
+
+/// The process's monotonic clock.
+pub trait Clock: Send + Sync + fmt::Debug + 'static {
+    /// Time since the process started.
+    fn now(&self) -> Duration;
+    /// Wall-clock seconds since the Unix epoch, for what people read and for holds.
+    fn unix_seconds(&self) -> u64;
+}
+
+/// Work of a server that the tree owns: it runs until told to stop or until it fails.
+#[async_trait]
+pub trait Server: Send + Sync + 'static {
+    /// Serves until `stop` is cancelled. Called again after a failure.
+    async fn serve(&self, stop: tokio_util::sync::CancellationToken) -> Result<(), String>;
+}

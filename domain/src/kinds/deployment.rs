@@ -1,0 +1,175 @@
+//! Customer workloads: one ReplicaSet each, isolated per environment.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ids::ObjectKey;
+
+/// The fields of an `ApplyDeployment` message as decoded, before validation.
+///
+/// Field names and meanings are those of the protocol. Nothing here has been checked.
+#[derive(Clone, Default, PartialEq)]
+pub struct DeploymentInput {
+    /// Field 1.
+    pub k8s_namespace: String,
+    /// Field 2.
+    pub k8s_name: String,
+    /// Field 3.
+    pub workspace_id: String,
+    /// Field 4.
+    pub project_id: String,
+    /// Field 5.
+    pub environment_id: String,
+    /// Field 6.
+    pub deployment_id: String,
+    /// Field 7.
+    pub image: String,
+    /// Field 8.
+    pub replicas: i32,
+    /// Field 9.
+    pub cpu_millicores: i64,
+    /// Field 10.
+    pub memory_mib: i64,
+    /// Field 11.
+    pub build_id: Option<String>,
+    /// Field 12. Secret.
+    pub encrypted_environment_variables: Vec<u8>,
+    /// Field 13.
+    pub command: Vec<String>,
+    /// Field 14.
+    pub port: i32,
+    /// Field 15.
+    pub shutdown_signal: String,
+    /// Field 17, JSON.
+    pub healthcheck: Option<Vec<u8>>,
+    /// Field 18.
+    pub app_id: String,
+    /// Field 21.
+    pub environment_slug: Option<String>,
+    /// Field 22.
+    pub region: Option<String>,
+    /// Field 23.
+    pub git_commit_sha: Option<String>,
+    /// Field 24.
+    pub git_branch: Option<String>,
+    /// Field 25.
+    pub git_repo: Option<String>,
+    /// Field 26.
+    pub git_commit_message: Option<String>,
+    /// Field 27.
+    pub autoscaling: Option<AutoscalingInput>,
+    /// Field 29, `size_mib`.
+    pub ephemeral_storage_mib: Option<i64>,
+}
+
+/// The fields of an `AutoscalingPolicy` message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AutoscalingInput {
+    /// Field 1.
+    pub min_replicas: u32,
+    /// Field 2.
+    pub max_replicas: u32,
+    /// Field 3, percent.
+    pub cpu_threshold: Option<i32>,
+    /// Field 4, percent.
+    pub memory_threshold: Option<i32>,
+}
+
+impl fmt::Debug for DeploymentInput {
+    /// Leaves out the encrypted variables.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeploymentInput")
+            .field("k8s_namespace", &self.k8s_namespace)
+            .field("k8s_name", &self.k8s_name)
+            .field("deployment_id", &self.deployment_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A workload that passed validation.
+#[derive(Clone, PartialEq)]
+pub struct DesiredDeployment {
+    /// Namespace and name of its ReplicaSet.
+    pub key: ObjectKey,
+    /// Workspace id; a legal label value.
+    pub workspace_id: Arc<str>,
+    /// Project id; a legal label value.
+    pub project_id: Arc<str>,
+    /// App id; a legal label value, may be empty.
+    pub app_id: Arc<str>,
+    /// Environment id; a legal label value.
+    pub environment_id: Arc<str>,
+    /// Deployment id; a legal label value.
+    pub deployment_id: Arc<str>,
+    /// Build id; a legal label value, may be empty.
+    pub build_id: Arc<str>,
+    /// Container image reference.
+    pub image: String,
+    /// Pods wanted; with autoscaling at least its minimum.
+    pub replicas: u32,
+    /// CPU limit in thousandths of a core, > 0.
+    pub cpu_millicores: u64,
+    /// Memory limit in MiB, > 0.
+    pub memory_mib: u64,
+    /// Entry point override, verbatim; empty for the image's own.
+    pub command: Vec<String>,
+    /// Container port.
+    pub port: u16,
+    /// Signal other than SIGTERM that stops the process.
+    pub shutdown_signal: Option<ShutdownSignal>,
+    /// Liveness and readiness probe.
+    pub healthcheck: Option<Healthcheck>,
+    /// JSON of the encrypted variables as received. Secret: never logged.
+    pub encrypted_environment_variables: Vec<u8>,
+    /// Optional descriptive variables by name (`UNKEY_ENVIRONMENT_SLUG`, …), fields 21 to 26.
+    pub descriptive_variables: BTreeMap<&'static str, String>,
+}
+
+impl fmt::Debug for DesiredDeployment {
+    /// Leaves out everything that came from the tenant.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DesiredDeployment")
+            .field("key", &self.key)
+            .field("deployment_id", &self.deployment_id)
+            .field("replicas", &self.replicas)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The signals a workload may ask to be stopped with, other than SIGTERM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShutdownSignal {
+    /// `SIGINT`
+    Interrupt,
+    /// `SIGQUIT`
+    Quit,
+    /// `SIGKILL`
+    Kill,
+}
+
+/// A probe, as the control plane describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Healthcheck {
+    /// How the probe asks.
+    pub method: ProbeMethod,
+    /// Absolute path.
+    pub path: String,
+    /// Seconds between probes; 0 for the API server's default.
+    pub interval_seconds: u32,
+    /// Seconds a probe may take; 0 for the default.
+    pub timeout_seconds: u32,
+    /// Failures in a row before action; 0 for the default.
+    pub failure_threshold: u32,
+    /// Seconds before the first probe.
+    pub initial_delay_seconds: u32,
+}
+
+/// How a probe asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeMethod {
+    /// The kubelet sends an HTTP GET.
+    Get,
+    /// `wget` inside the container sends an HTTP POST.
+    Post,
+}
