@@ -1,0 +1,122 @@
+//! Addresses that survive restarts.
+//!
+//! A restarted ractor actor has a new reference. Peers hold an [`Address`], which asks for the
+//! current reference at every send and never keeps one across messages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use ractor::ActorRef;
+use tokio::time::Instant;
+
+use crate::actor::{Envelope, Message};
+use crate::gate::Gate;
+
+/// Where messages for one actor of the tree go, whichever incarnation lives there.
+#[derive(Debug)]
+pub struct Address<M: Message> {
+    slot: Arc<Slot<M>>,
+}
+
+#[derive(Debug)]
+struct Slot<M: Message> {
+    path: Arc<str>,
+    gate: Gate,
+    current: ArcSwapOption<ActorRef<Envelope<M>>>,
+}
+
+impl<M: Message> Clone for Address<M> {
+    fn clone(&self) -> Self {
+        Self { slot: Arc::clone(&self.slot) }
+    }
+}
+
+/// Why a message was not taken. The sender does not retry: what matters is in the store, and a
+/// restarted actor looks there first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// No incarnation lives there now.
+    #[error("the actor is down")]
+    Down,
+    /// The mailbox is full.
+    #[error("the mailbox is full")]
+    Full,
+}
+
+impl<M: Message> Address<M> {
+    /// An address nobody lives at yet, with room for `capacity` messages from outside.
+    pub fn vacant(path: impl Into<Arc<str>>, capacity: usize) -> Self {
+        Self {
+            slot: Arc::new(Slot {
+                path: path.into(),
+                gate: Gate::new(capacity),
+                current: ArcSwapOption::empty(),
+            }),
+        }
+    }
+
+    /// The actor's path in the tree.
+    pub fn path(&self) -> &Arc<str> {
+        &self.slot.path
+    }
+
+    /// The gate of the mailbox.
+    pub fn gate(&self) -> &Gate {
+        &self.slot.gate
+    }
+
+    /// Sends, waiting for room.
+    pub async fn send(&self, message: M) -> Result<(), SendError> {
+        let place = self.slot.gate.enter().await;
+        self.deliver(Envelope::new(message, place))
+    }
+
+    /// Sends if there is room.
+    pub fn try_send(&self, message: M) -> Result<(), SendError> {
+        let place = self.slot.gate.try_enter().ok_or(SendError::Full)?;
+        self.deliver(Envelope::new(message, place))
+    }
+
+    /// Sends without a permit: for an actor's own messages, which it bounds itself.
+    pub fn send_own(&self, message: M) -> Result<(), SendError> {
+        let place = self.slot.gate.enter_own();
+        self.deliver(Envelope::new(message, place))
+    }
+
+    /// Sends an actor its own message later; lost if that incarnation is gone by then.
+    pub fn send_own_after(&self, delay: Duration, message: M) {
+        let Some(current) = self.slot.current.load_full() else { return };
+        let gate = self.slot.gate.clone();
+        // ractor aborts nothing here when the actor ends: the send then fails and is dropped.
+        current.send_after(delay, move || Envelope::new(message, gate.enter_own()));
+    }
+
+    fn deliver(&self, envelope: Envelope<M>) -> Result<(), SendError> {
+        let current = self.slot.current.load();
+        let actor = current.as_ref().ok_or(SendError::Down)?;
+        actor.cast(envelope).map_err(|_| SendError::Down)
+    }
+
+    pub(crate) fn occupy(&self, actor: ActorRef<Envelope<M>>) {
+        self.slot.current.store(Some(Arc::new(actor)));
+    }
+
+    /// Forgets the incarnation `id`, unless a newer one has moved in.
+    pub(crate) fn vacate(&self, id: ractor::ActorId) {
+        let current = self.slot.current.load();
+        if current.as_ref().is_some_and(|actor| actor.get_id() == id) {
+            self.slot.current.compare_and_swap(&current, None);
+        }
+    }
+
+    /// Whether an incarnation lives there now.
+    pub fn is_occupied(&self) -> bool {
+        self.slot.current.load().is_some()
+    }
+}
+
+/// When an envelope was sent, for the time it waited.
+pub(crate) fn sent_now() -> Instant {
+    Instant::now()
+}
