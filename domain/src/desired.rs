@@ -32,7 +32,11 @@ impl Invalid {
         problem: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { field: field.into(), problem: problem.into(), remedy: remedy.into() }
+        Self {
+            field: field.into(),
+            problem: problem.into(),
+            remedy: remedy.into(),
+        }
     }
 }
 

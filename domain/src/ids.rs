@@ -44,7 +44,10 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// A key of these two parts.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 }
 
@@ -87,8 +90,14 @@ impl fmt::Display for SharedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Namespace(namespace) => write!(f, "namespace {namespace}"),
-            Self::IsolationPolicy { namespace, environment } => {
-                write!(f, "isolation policy of environment {environment} in {namespace}")
+            Self::IsolationPolicy {
+                namespace,
+                environment,
+            } => {
+                write!(
+                    f,
+                    "isolation policy of environment {environment} in {namespace}"
+                )
             }
             Self::PullSecret(namespace) => write!(f, "pull secret in {namespace}"),
         }

@@ -4,15 +4,184 @@
 //! a function here.
 
 pub mod deployment;
+mod rules;
+#[cfg(test)]
+mod tests;
 
+use std::sync::Arc;
+
+pub use rules::{PullSecret, ReportAddress, Rules};
+
+use crate::desired::Invalid;
 use crate::ids::{Controller, ObjectKey, SharedKey};
-use crate::object::{Rendered, Resource};
+use crate::labels;
+use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::pod::PodDigest;
+use crate::report::Report;
 
 /// A validated desired state of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Desired {
     /// A customer workload.
     Deployment(Box<deployment::DesiredDeployment>),
+}
+
+impl Desired {
+    /// The object the state is about.
+    pub fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Deployment(desired) => &desired.key,
+        }
+    }
+
+    /// The shared objects that must be in place before the workload is written (D14).
+    ///
+    /// The isolation policy is always among them; see [`can_do_without`].
+    pub fn needs(&self, rules: &Rules) -> Vec<SharedKey> {
+        match self {
+            Self::Deployment(desired) => {
+                shared_keys(&desired.key.namespace, &desired.member(), rules)
+            }
+        }
+    }
+
+    /// The objects that make up the state, the primary one first.
+    pub fn render(&self, rules: &Rules) -> Vec<Rendered> {
+        match self {
+            Self::Deployment(desired) => vec![deployment::render(desired, rules)],
+        }
+    }
+
+    /// What it contributes to the shared objects of its namespace.
+    pub fn member(&self) -> Member {
+        match self {
+            Self::Deployment(desired) => desired.member(),
+        }
+    }
+
+    /// What was wrong with the message without making it invalid.
+    pub fn warnings(&self) -> &[Invalid] {
+        match self {
+            Self::Deployment(desired) => &desired.warnings,
+        }
+    }
+}
+
+/// What one workload, wanted or live, contributes to the shared objects of its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member {
+    /// The workspace whose sentinels may reach it.
+    pub workspace_id: Arc<str>,
+    /// The environment whose sentinels may reach it.
+    pub environment_id: Arc<str>,
+    /// The port they reach.
+    pub port: u16,
+}
+
+/// The shared objects that a member of this namespace is part of.
+pub fn shared_keys(namespace: &Arc<str>, member: &Member, rules: &Rules) -> Vec<SharedKey> {
+    let mut keys = vec![
+        SharedKey::Namespace(Arc::clone(namespace)),
+        SharedKey::IsolationPolicy {
+            namespace: Arc::clone(namespace),
+            environment: Arc::clone(&member.environment_id),
+        },
+    ];
+    if rules.pull_secret.is_some() {
+        keys.push(SharedKey::PullSecret(Arc::clone(namespace)));
+    }
+    keys
+}
+
+/// What a live workload contributes; `None` when its labels name no workspace or environment.
+pub fn member_of_live(live: &LiveObject) -> Option<Member> {
+    match live.reference.resource {
+        Resource::ReplicaSet => deployment::member_of_live(live),
+        Resource::Namespace | Resource::CiliumNetworkPolicy | Resource::Secret | Resource::Pod => {
+            None
+        }
+    }
+}
+
+/// Which object a shared key stands for, members or not.
+pub fn shared_reference(key: &SharedKey) -> ObjectRef {
+    deployment::shared_reference(key)
+}
+
+/// A shared object rendered from all its members; `None` when there is nothing to render: no
+/// member is left, or no registry is configured.
+///
+/// Members are those of the key: of the namespace, and for a policy of its environment.
+pub fn render_shared(key: &SharedKey, members: &[Member], rules: &Rules) -> Option<Rendered> {
+    deployment::render_shared(key, members, rules)
+}
+
+/// Whether workloads may run without this object when the cluster does not know its kind (D18).
+pub fn can_do_without(key: &SharedKey, rules: &Rules) -> bool {
+    match key {
+        SharedKey::IsolationPolicy { .. } => !rules.is_cilium_required,
+        SharedKey::Namespace(_) | SharedKey::PullSecret(_) => false,
+    }
+}
+
+/// The shared key that a live namespace, isolation policy or pull secret belongs to.
+pub fn shared_key_of(live: &LiveObject) -> Option<SharedKey> {
+    deployment::shared_key_of(live)
+}
+
+impl Controller {
+    /// The kind of the objects the control plane speaks about.
+    pub const fn primary(self) -> Resource {
+        match self {
+            Self::Deployments => Resource::ReplicaSet,
+        }
+    }
+
+    /// Everything the controller lists and watches, its primary kind first.
+    pub fn watches(self, rules: &Rules) -> Vec<WatchSpec> {
+        match self {
+            Self::Deployments => deployment::watches(rules),
+        }
+    }
+
+    /// Whether the control plane takes reports about these objects.
+    pub const fn has_reports(self) -> bool {
+        match self {
+            Self::Deployments => true,
+        }
+    }
+}
+
+/// The control-plane id of a live object; `None` when its label is absent or empty, and then
+/// nobody is asked or told about the object (D15).
+pub fn question_id(controller: Controller, live: &LiveObject) -> Option<Arc<str>> {
+    let label = match controller {
+        Controller::Deployments => labels::DEPLOYMENT_ID,
+    };
+    live.label(label).filter(|id| !id.is_empty()).map(Arc::from)
+}
+
+/// What the pods of a live object say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// What the control plane is to be told.
+    pub report: Report,
+    /// Living pods made from another template than the live one (D16).
+    pub outdated: usize,
+    /// Instances that take traffic.
+    pub running: usize,
+}
+
+/// What to report about a live object with these pods. Pods of other owners are left out (D23).
+pub fn observe(
+    controller: Controller,
+    live: &LiveObject,
+    pods: &[&PodDigest],
+    rules: &Rules,
+) -> Observation {
+    match controller {
+        Controller::Deployments => deployment::observe(live, pods, rules),
+    }
 }
 
 /// What a controller watches: one list and watch.

@@ -4,7 +4,9 @@
 //! versions become a cursor. Nothing here does I/O, reads a clock, draws a random number or logs:
 //! moments are passed in as the time since the process started.
 
+mod canonical;
 pub mod desired;
+pub mod drift;
 pub mod ids;
 pub mod kinds;
 pub mod labels;

@@ -1,9 +1,12 @@
 //! Kubernetes objects as krane sees them: what it renders and what is live.
 
+mod decode;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+pub use decode::Undecodable;
 use serde_json::Value;
 
 use crate::ids::ObjectKey;
@@ -96,13 +99,24 @@ impl ObjectRef {
         namespace: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
     ) -> Self {
-        let namespace = if resource.is_namespaced() { namespace.into() } else { Arc::from("") };
-        Self { resource, namespace, name: name.into() }
+        let namespace = if resource.is_namespaced() {
+            namespace.into()
+        } else {
+            Arc::from("")
+        };
+        Self {
+            resource,
+            namespace,
+            name: name.into(),
+        }
     }
 
     /// Namespace and name.
     pub fn key(&self) -> ObjectKey {
-        ObjectKey { namespace: Arc::clone(&self.namespace), name: Arc::clone(&self.name) }
+        ObjectKey {
+            namespace: Arc::clone(&self.namespace),
+            name: Arc::clone(&self.name),
+        }
     }
 }
 
@@ -132,7 +146,9 @@ pub struct Rendered {
 impl fmt::Debug for Rendered {
     /// Names the object only: a body holds encrypted variables and registry credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rendered").field("reference", &self.reference).finish_non_exhaustive()
+        f.debug_struct("Rendered")
+            .field("reference", &self.reference)
+            .finish_non_exhaustive()
     }
 }
 
@@ -197,6 +213,8 @@ pub struct Metadata {
 impl Metadata {
     /// Whether the object carries krane's label.
     pub fn is_ours(&self) -> bool {
-        self.labels.get(labels::MANAGED_BY).is_some_and(|value| value == labels::MANAGER)
+        self.labels
+            .get(labels::MANAGED_BY)
+            .is_some_and(|value| value == labels::MANAGER)
     }
 }

@@ -1,5 +1,7 @@
 //! Pods cut down to what a report needs.
 
+mod decode;
+
 use std::sync::Arc;
 
 /// About 200 bytes of a pod; krane keeps no pod objects.

@@ -3,8 +3,12 @@
 //! The status code alone misleads: schema errors of server-side apply are HTTP 500 without a
 //! reason. Classes were measured on a real API server.
 
+mod classify;
+
 use std::fmt;
 use std::time::Duration;
+
+pub use classify::{ApiStatus, Cause, classify};
 
 /// How to go on after the API server (or the way to it) said no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,9 +1,25 @@
 //! Customer workloads: one ReplicaSet each, isolated per environment.
 
+mod fields;
+mod healthcheck;
+mod observe;
+mod render;
+mod shared;
+mod template;
+mod validate;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+pub use fields::{FIELD_TABLE, ProtoField};
+pub(super) use observe::{member_of_live, observe};
+pub(super) use render::render;
+pub(super) use shared::{render_shared, shared_key_of, shared_reference, watches};
+pub use validate::{validate, validate_delete};
+
+use super::Member;
+use crate::desired::Invalid;
 use crate::ids::ObjectKey;
 
 /// The fields of an `ApplyDeployment` message as decoded, before validation.
@@ -124,6 +140,19 @@ pub struct DesiredDeployment {
     pub encrypted_environment_variables: Vec<u8>,
     /// Optional descriptive variables by name (`UNKEY_ENVIRONMENT_SLUG`, …), fields 21 to 26.
     pub descriptive_variables: BTreeMap<&'static str, String>,
+    /// What was wrong without making the state invalid, for the log.
+    pub warnings: Vec<Invalid>,
+}
+
+impl DesiredDeployment {
+    /// What it contributes to the shared objects of its namespace.
+    pub fn member(&self) -> Member {
+        Member {
+            workspace_id: Arc::clone(&self.workspace_id),
+            environment_id: Arc::clone(&self.environment_id),
+            port: self.port,
+        }
+    }
 }
 
 impl fmt::Debug for DesiredDeployment {

@@ -1,0 +1,1 @@
+//! The healthcheck JSON of a deployment.

@@ -1,0 +1,74 @@
+//! Settings that change what krane decides.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What an operator may choose about rendering, validation and reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The namespace krane itself runs in: no workload may go there (D15).
+    pub namespace_of_krane: Arc<str>,
+    /// Requests are the limits divided by this (R11); 0 counts as 1.
+    pub request_divisor: u64,
+    /// The most replicas one workload may ask for (`deployments.max_replicas`).
+    pub max_replicas: u32,
+    /// Credentials of the registry, when one is configured (D33).
+    pub pull_secret: Option<PullSecret>,
+    /// Whether workloads wait for the Cilium CRD (D18).
+    pub is_cilium_required: bool,
+    /// Audience of the token that pods get, when one is configured (D30).
+    pub secrets_audience: Option<Arc<str>>,
+    /// Form of the addresses in reports (D25).
+    pub report_address: ReportAddress,
+}
+
+impl Rules {
+    /// The built-in defaults, for a krane that runs in `namespace_of_krane`.
+    pub fn new(namespace_of_krane: impl Into<Arc<str>>) -> Self {
+        Self {
+            namespace_of_krane: namespace_of_krane.into(),
+            request_divisor: 4,
+            max_replicas: 1000,
+            pull_secret: None,
+            is_cilium_required: true,
+            secrets_audience: None,
+            report_address: ReportAddress::Dns,
+        }
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::new("krane")
+    }
+}
+
+/// Credentials of the registry that customer images come from.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PullSecret {
+    /// Registry URL, the key of its credentials.
+    pub url: String,
+    /// User name.
+    pub username: String,
+    /// Password. Secret.
+    pub password: String,
+}
+
+impl fmt::Debug for PullSecret {
+    /// Leaves out user name and password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PullSecret")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How an instance is addressed in a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReportAddress {
+    /// `<ip dashed>.<namespace>.pod.cluster.local:<port>`
+    #[default]
+    Dns,
+    /// `<ip>:<port>`, IPv6 in brackets
+    Ip,
+}
