@@ -1,0 +1,31 @@
+# docker build --build-arg KRANE_BUILD_SHA="$(git rev-parse HEAD)" -t krane .
+ARG RUST_VERSION=1.95.0
+
+FROM rust:${RUST_VERSION}-bookworm AS build
+# The image has the toolchain already; without this rustup would fetch the lint components of rust-toolchain.toml.
+ARG RUST_VERSION
+ENV RUSTUP_TOOLCHAIN=${RUST_VERSION}
+WORKDIR /src
+COPY . .
+ARG KRANE_BUILD_SHA=unknown
+RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
+    --mount=type=cache,target=/src/target,sharing=locked \
+    KRANE_BUILD_SHA="${KRANE_BUILD_SHA}" \
+    cargo build --release --locked --no-default-features --package krane --bin krane \
+    && install -D target/release/krane /out/krane
+
+FROM gcr.io/distroless/cc-debian12:nonroot
+ARG KRANE_BUILD_SHA=unknown
+ARG KRANE_VERSION=0.1.0
+LABEL org.opencontainers.image.title="krane" \
+      org.opencontainers.image.description="Keeps one Kubernetes cluster equal to what the control plane wants, and reports what really runs" \
+      org.opencontainers.image.source="https://github.com/krane-agent/krane" \
+      org.opencontainers.image.version="${KRANE_VERSION}" \
+      org.opencontainers.image.revision="${KRANE_BUILD_SHA}" \
+      org.opencontainers.image.licenses="MIT OR Apache-2.0"
+COPY --from=build /out/krane /krane
+COPY LICENSE-MIT LICENSE-APACHE /licenses/
+USER 65532:65532
+EXPOSE 8070 9090
+ENTRYPOINT ["/krane"]
+CMD ["run"]

@@ -1,0 +1,57 @@
+# The list of commands. Each is a script that also runs by itself: no need for `just`.
+
+# List the commands
+default:
+    @just --list --unsorted
+
+# Quick tier: unit, property and in-memory tests; no cluster
+test *ARGS:
+    scripts/test {{ARGS}}
+
+# The domain crate only, seconds
+test-domain *ARGS:
+    cargo test --locked -p krane-domain {{ARGS}}
+
+# krane against a real Kubernetes control plane on this machine
+e2e *ARGS:
+    scripts/e2e {{ARGS}}
+
+# Everything a change must pass, from a clean clone
+test-all:
+    scripts/test-all
+
+# The same, as CI calls it
+ci:
+    .ci/run
+
+# Long property runs, repeated e2e, advisories
+test-nightly:
+    scripts/nightly
+
+# clippy, shellcheck, hadolint
+lint:
+    scripts/lint
+
+# Format check
+fmt-check:
+    cargo fmt --all --check
+
+# Format
+fmt:
+    cargo fmt --all
+
+# Licences, bans, double versions, sources
+deny *ARGS:
+    scripts/deny {{ARGS}}
+
+# rustdoc with warnings denied
+doc *ARGS:
+    scripts/doc {{ARGS}}
+
+# Each crate by itself, and what its manifest must not reach
+check-crates:
+    scripts/check-crates
+
+# Chart: lint, schema samples, rendered goldens, Kubernetes schemas, dashboard
+chart *ARGS:
+    scripts/chart {{ARGS}}

@@ -1,0 +1,23 @@
+# shellcheck shell=bash
+# Read by every script here: strict mode, the repository root as working folder, where downloaded tools live.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tools="${KRANE_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/krane/tools}"
+export PATH="$tools/bin:$tools/python/bin:$PATH"
+
+# Never a changed Cargo.lock, never a prompt.
+export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}" GIT_TERMINAL_PROMPT=0
+
+say() { printf '\n== %s\n' "$*"; }
+
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+# need COMMAND HINT
+need() {
+    command -v "$1" >/dev/null || fail "$1 is missing: $2"
+}
