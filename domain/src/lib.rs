@@ -5,12 +5,18 @@
 //! moments are passed in as the time since the process started.
 
 mod canonical;
+pub mod backlog;
+pub mod brake;
+pub mod cursor;
 pub mod desired;
 pub mod drift;
 pub mod ids;
 pub mod kinds;
+mod lenient;
 pub mod labels;
 pub mod object;
+pub mod outbox;
 pub mod pod;
+mod quantity;
 pub mod refusal;
 pub mod report;

@@ -1,15 +1,186 @@
-//! From the JSON of a pod to its digest.
+//! From the JSON of a pod to its digest, without keeping or building the rest of it.
+//!
+//! Every field is lenient: one odd pod must not blind krane to all others.
 
-use super::PodDigest;
+use serde::Deserialize;
+
+use super::{PodDigest, PodPhase};
+use crate::lenient::{First, Items, Struct, Text};
 use crate::object::{Resource, Undecodable};
+use crate::quantity::Quantity;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Pod<'a> {
+    #[serde(borrow)]
+    metadata: Struct<Metadata<'a>>,
+    #[serde(borrow)]
+    spec: Struct<Spec<'a>>,
+    #[serde(borrow)]
+    status: Struct<Status<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    namespace: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    uid: Text<'a>,
+    #[serde(borrow)]
+    resource_version: Text<'a>,
+    #[serde(borrow)]
+    deletion_timestamp: Text<'a>,
+    #[serde(borrow)]
+    annotations: Struct<Annotations<'a>>,
+    #[serde(borrow)]
+    owner_references: Items<Struct<Owner<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Annotations<'a> {
+    #[serde(borrow, rename = "krane.unkey.com/template")]
+    template: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Owner<'a> {
+    #[serde(borrow)]
+    uid: Text<'a>,
+    #[serde(borrow)]
+    controller: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spec<'a> {
+    #[serde(borrow)]
+    containers: First<Struct<Container<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Container<'a> {
+    #[serde(borrow)]
+    resources: Struct<Resources<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Resources<'a> {
+    #[serde(borrow)]
+    limits: Struct<Limits<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Limits<'a> {
+    #[serde(borrow)]
+    cpu: Text<'a>,
+    #[serde(borrow)]
+    memory: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status<'a> {
+    #[serde(borrow)]
+    phase: Text<'a>,
+    #[serde(borrow, rename = "podIP")]
+    pod_ip: Text<'a>,
+    #[serde(borrow)]
+    conditions: Items<Struct<Condition<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Condition<'a> {
+    #[serde(borrow, rename = "type")]
+    name: Text<'a>,
+    #[serde(borrow)]
+    status: Text<'a>,
+}
 
 impl PodDigest {
     /// The digest of a pod, from its JSON text.
-    pub fn from_slice(_json: &[u8]) -> Result<Self, Undecodable> {
-        Err(Undecodable {
+    ///
+    /// A pod without name or uid cannot be told from others and is refused; anything else that is
+    /// absent or odd counts as unset. Limits are those of the first container, as the control
+    /// plane asks for one container only (A33).
+    pub fn from_slice(json: &[u8]) -> Result<Self, Undecodable> {
+        let Struct(pod) = serde_json::from_slice::<Struct<Pod<'_>>>(json)
+            .map_err(|error| Undecodable::syntax(Resource::Pod, &error))?;
+        let Struct(metadata) = pod.metadata;
+        let Struct(status) = pod.status;
+        let limits = pod
+            .spec
+            .0
+            .containers
+            .0
+            .map(|container| container.0.resources.0.limits.0);
+        let limits = limits.unwrap_or_default();
+
+        let refused = |reason: &str| Undecodable {
             resource: Resource::Pod,
-            name: String::new(),
-            reason: "no name".to_owned(),
+            name: format!("{}/{}", metadata.namespace.as_str(), metadata.name.as_str()),
+            reason: reason.to_owned(),
+        };
+        if metadata.name.is_empty() {
+            return Err(refused("no name"));
+        }
+        if metadata.uid.is_empty() {
+            return Err(refused("no uid"));
+        }
+        let resource_version = metadata
+            .resource_version
+            .as_str()
+            .parse()
+            .map_err(|_| refused("no resourceVersion"))?;
+
+        let is_true = |condition: &str| {
+            let mut entries = status.conditions.0.iter().map(|Struct(entry)| entry);
+            entries.any(|entry| entry.name.as_str() == condition && entry.status.as_str() == "True")
+        };
+        let quantity = |text: &Text<'_>| Quantity::parse(text.as_str());
+        Ok(Self {
+            namespace: metadata.namespace.shared(),
+            name: metadata.name.shared(),
+            uid: metadata.uid.shared(),
+            resource_version,
+            owner: metadata
+                .owner_references
+                .0
+                .iter()
+                .find(|Struct(owner)| owner.controller.as_str() == "true" && !owner.uid.is_empty())
+                .map(|Struct(owner)| owner.uid.shared()),
+            phase: PodPhase::parse(status.phase.as_str()),
+            is_ready: is_true("Ready") && is_true("ContainersReady"),
+            is_terminating: !metadata.deletion_timestamp.is_empty(),
+            ip: status.pod_ip.non_empty(),
+            cpu_millicores: quantity(&limits.cpu).map_or(0, Quantity::thousandths),
+            memory_mib: quantity(&limits.memory).map_or(0, Quantity::mebi),
+            template: metadata.annotations.0.template.non_empty(),
         })
+    }
+
+    /// Takes traffic: running, ready, and not asked to stop (D24).
+    pub fn is_running_and_ready(&self) -> bool {
+        self.phase == PodPhase::Running && self.is_ready && !self.is_terminating
+    }
+}
+
+impl PodPhase {
+    fn parse(text: &str) -> Self {
+        match text {
+            "Pending" => Self::Pending,
+            "Running" => Self::Running,
+            "Succeeded" => Self::Succeeded,
+            "Failed" => Self::Failed,
+            _ => Self::Unknown,
+        }
     }
 }
