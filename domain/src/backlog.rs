@@ -1,0 +1,435 @@
+//! What waits to be applied, and in which order.
+//!
+//! One entry per object holds its newest desired state. Lanes take work from here, one lane per
+//! key; the newest version goes first, deletes and shared objects overtake, and whoever waited
+//! long enough goes before all. A state that fails never holds up other objects.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cursor::Cursor;
+use crate::desired::{Change, Invalid, State};
+use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
+
+mod entry;
+mod trouble;
+
+pub use entry::{Phase, Settled};
+use entry::{Entry, Urgency};
+pub use trouble::{Trouble, TroubleKind};
+
+/// A key that waited this long goes first, whatever its version.
+pub const FAIRNESS: Duration = Duration::from_secs(30);
+/// Repairs in a row, each soon after the last, before another one has to wait.
+const REPAIRS_BEFORE_BACKOFF: u32 = 5;
+/// Repairs further apart than this are not "in a row".
+const REPAIR_STREAK: Duration = Duration::from_secs(30);
+
+/// What became of a received state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receipt {
+    /// It is the newest of its object and waits for a lane.
+    Accepted,
+    /// The same version is known already.
+    Repeated,
+    /// A newer state of the object is known; it will not be applied.
+    Stale,
+}
+
+/// What became of an answer to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerReceipt {
+    /// A stream state arrived after the question was asked: the answer may be older.
+    Dropped,
+    /// It is what is already wanted.
+    Unchanged,
+    /// It replaces what was wanted.
+    Adopted,
+}
+
+/// Work for one lane.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// What to work on.
+    pub key: WorkKey,
+    /// The state to bring about; absent for shared objects.
+    pub state: Option<Arc<State>>,
+    /// Whether this state was brought about before, so that a difference now is drift.
+    pub was_settled: bool,
+}
+
+/// How a lane ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The cluster is as the state wants it.
+    Done {
+        /// Fingerprint of the live object it was compared with, if there is one.
+        live: Option<u64>,
+        /// Whether drift had to be repaired.
+        repaired: bool,
+    },
+    /// Shared objects have to be in place first.
+    Blocked(BTreeSet<SharedKey>),
+    /// It did not work.
+    Trouble(Trouble),
+}
+
+/// A state in quarantine, or another key in trouble, as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InTrouble {
+    /// The key.
+    pub key: WorkKey,
+    /// The version that fails; 0 where there is none.
+    pub version: u64,
+    /// What is wrong.
+    pub trouble: Trouble,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Since when it fails.
+    pub since: Moment,
+    /// When it is tried again.
+    pub retry_at: Moment,
+}
+
+/// The desired states of one controller and the order they are worked on.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    entries: BTreeMap<WorkKey, Entry>,
+    ready: BTreeSet<(Urgency, WorkKey)>,
+    waiting: BTreeSet<(Moment, WorkKey)>,
+    timers: BTreeSet<(Moment, WorkKey)>,
+    cursor: Cursor<ObjectKey>,
+    bytes: usize,
+    in_flight: usize,
+}
+
+impl Backlog {
+    /// Takes in a state of the stream.
+    pub fn receive(&mut self, state: State, now: Moment) -> Receipt {
+        let key = WorkKey::Workload(state.key.clone());
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.stream_at = Some(now);
+        if state.version < entry.highest {
+            if self.cursor.is_unapplied(&state.key) {
+                self.cursor.received(&state.key, state.version);
+            } else {
+                self.cursor.passed(state.version);
+            }
+            return Receipt::Stale;
+        }
+        if state.version == entry.highest && entry.has_stream_state {
+            self.cursor.passed(state.version);
+            return Receipt::Repeated;
+        }
+        self.cursor.received(&state.key, state.version);
+        entry.highest = state.version;
+        entry.has_stream_state = true;
+        self.bytes = self.bytes - entry.unsettled_bytes() + state.size;
+        entry.replace(Arc::new(state));
+        self.make_ready(&key, now);
+        Receipt::Accepted
+    }
+
+    /// A message that names no object: the cursor passes it.
+    pub fn pass(&mut self, version: u64) {
+        self.cursor.passed(version);
+    }
+
+    /// Takes in an answer to a question asked at `asked_at`.
+    pub fn answer(
+        &mut self,
+        key: &ObjectKey,
+        change: Result<Change, Invalid>,
+        asked_at: Moment,
+        now: Moment,
+    ) -> AnswerReceipt {
+        let work = WorkKey::Workload(key.clone());
+        let entry = self.entries.entry(work.clone()).or_default();
+        if entry.stream_at.is_some_and(|arrived| arrived >= asked_at) {
+            return AnswerReceipt::Dropped;
+        }
+        if entry.state.as_ref().is_some_and(|known| known.change == change) {
+            return AnswerReceipt::Unchanged;
+        }
+        let state = State { key: key.clone(), version: entry.highest, change, size: 0 };
+        self.bytes -= entry.unsettled_bytes();
+        entry.replace(Arc::new(state));
+        self.make_ready(&work, now);
+        AnswerReceipt::Adopted
+    }
+
+    /// Something about this key may have changed in the cluster: look again. Nothing happens for
+    /// an object nothing is wanted of, and trouble keeps its retry time. Returns whether a lane
+    /// will look.
+    pub fn look(&mut self, key: &WorkKey, now: Moment) -> bool {
+        let is_shared = matches!(key, WorkKey::Shared(_));
+        if is_shared {
+            self.entries.entry(key.clone()).or_default();
+        }
+        let Some(entry) = self.entries.get_mut(key) else { return false };
+        if entry.state.is_none() && !is_shared {
+            return false;
+        }
+        match &entry.phase {
+            Phase::Ready { .. } | Phase::Blocked(_) => true,
+            Phase::InFlight => {
+                entry.look_again = true;
+                true
+            }
+            Phase::Waiting { .. } if !entry.wakes_on_change() => false,
+            Phase::Idle | Phase::Waiting { .. } => {
+                match entry.repair_backoff(now, REPAIRS_BEFORE_BACKOFF, REPAIR_STREAK) {
+                    Some(delay) => self.wait_until(key, now + delay),
+                    None => self.make_ready(key, now),
+                }
+                true
+            }
+        }
+    }
+
+    /// The next work for a free lane.
+    pub fn next(&mut self, now: Moment) -> Option<Task> {
+        let aged = self.waiting.first().filter(|(since, _)| *since + FAIRNESS <= now);
+        let key = match aged {
+            Some((_, key)) => key.clone(),
+            None => self.ready.first()?.1.clone(),
+        };
+        self.leave_phase(&key);
+        let entry = self.entries.get_mut(&key)?;
+        entry.phase = Phase::InFlight;
+        entry.look_again = false;
+        entry.is_replaced = false;
+        self.in_flight += 1;
+        let (state, was_settled) = (entry.state.clone(), entry.settled.is_some());
+        if let WorkKey::Workload(object) = &key {
+            self.cursor.attempted(object);
+        }
+        Some(Task { key, state, was_settled })
+    }
+
+    /// A lane ended. `jitter` in 0..1 spreads retries.
+    pub fn finish(&mut self, key: &WorkKey, outcome: Outcome, now: Moment, jitter: f64) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.phase != Phase::InFlight {
+            return;
+        }
+        self.in_flight -= 1;
+        entry.phase = Phase::Idle;
+        let is_replaced = entry.is_replaced;
+        let look_again = std::mem::take(&mut entry.look_again);
+        match outcome {
+            Outcome::Done { live, repaired } => {
+                if !is_replaced {
+                    self.bytes -= entry.unsettled_bytes();
+                    entry.settle(live, now);
+                }
+                entry.count_repair(repaired, now, REPAIR_STREAK);
+                if let WorkKey::Workload(object) = key {
+                    self.cursor.applied(object);
+                }
+                if is_replaced || look_again {
+                    self.make_ready(key, now);
+                }
+            }
+            Outcome::Blocked(on) => {
+                if let WorkKey::Workload(object) = key {
+                    self.cursor.failed(object);
+                }
+                if is_replaced || on.is_empty() {
+                    self.make_ready(key, now);
+                } else {
+                    entry.block(on);
+                }
+            }
+            Outcome::Trouble(trouble) => {
+                if let WorkKey::Workload(object) = key {
+                    self.cursor.failed(object);
+                }
+                if is_replaced {
+                    self.make_ready(key, now);
+                } else {
+                    let retry_at = entry.fail(trouble, now, jitter);
+                    self.wait_until(key, retry_at);
+                }
+            }
+        }
+    }
+
+    /// A shared object is in place: whoever waited for it and nothing else can go on.
+    pub fn unblock(&mut self, shared: &SharedKey, now: Moment) {
+        let mut free = Vec::new();
+        for (key, entry) in &mut self.entries {
+            if let Phase::Blocked(on) = &mut entry.phase
+                && on.remove(shared)
+                && on.is_empty()
+            {
+                free.push(key.clone());
+            }
+        }
+        for key in free {
+            self.make_ready(&key, now);
+        }
+    }
+
+    /// Moves entries whose waiting time is over to the ready ones.
+    pub fn wake_due(&mut self, now: Moment) {
+        while let Some((_, key)) = self.timers.first().filter(|(at, _)| *at <= now).cloned() {
+            self.make_ready(&key, now);
+        }
+    }
+
+    /// When [`Self::wake_due`] has something to do next.
+    pub fn next_timer(&self) -> Option<Moment> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// The cluster answers again: what failed for a passing reason is tried at once.
+    pub fn retry_transient(&mut self, now: Moment) {
+        let keys: Vec<WorkKey> = self
+            .timers
+            .iter()
+            .map(|(_, key)| key)
+            .filter(|key| self.entries.get(key).is_some_and(Entry::is_transient))
+            .cloned()
+            .collect();
+        for key in keys {
+            self.make_ready(&key, now);
+        }
+    }
+
+    /// Forgets objects that have been gone since before `before`.
+    pub fn forget_gone(&mut self, before: Moment) {
+        self.entries.retain(|_, entry| !entry.is_gone_since(before));
+    }
+
+    /// Forgets a shared object nobody needs.
+    pub fn forget_shared(&mut self, shared: &SharedKey) {
+        let key = WorkKey::Shared(shared.clone());
+        if self.entries.get(&key).is_some_and(|entry| entry.phase == Phase::Idle) {
+            self.entries.remove(&key);
+        }
+    }
+
+    fn make_ready(&mut self, key: &WorkKey, now: Moment) {
+        self.leave_phase(key);
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.phase == Phase::InFlight {
+            entry.look_again = true;
+            return;
+        }
+        let urgency = entry.urgency(key);
+        entry.phase = Phase::Ready { urgency, since: now };
+        self.ready.insert((urgency, key.clone()));
+        self.waiting.insert((now, key.clone()));
+    }
+
+    fn wait_until(&mut self, key: &WorkKey, until: Moment) {
+        self.leave_phase(key);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.phase = Phase::Waiting { until };
+            self.timers.insert((until, key.clone()));
+        }
+    }
+
+    /// Takes the entry out of the index of its phase.
+    fn leave_phase(&mut self, key: &WorkKey) {
+        match self.entries.get(key).map(|entry| &entry.phase) {
+            Some(Phase::Ready { urgency, since }) => {
+                self.ready.remove(&(*urgency, key.clone()));
+                self.waiting.remove(&(*since, key.clone()));
+            }
+            Some(Phase::Waiting { until }) => {
+                self.timers.remove(&(*until, key.clone()));
+            }
+            Some(Phase::Idle | Phase::InFlight | Phase::Blocked(_)) | None => {}
+        }
+    }
+
+    /// Where the stream goes on after a reconnect.
+    pub fn cursor(&self) -> u64 {
+        self.cursor.value()
+    }
+
+    /// The highest version received.
+    pub fn highest(&self) -> u64 {
+        self.cursor.highest()
+    }
+
+    /// Bytes of states that wait to be applied.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Lanes at work.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Keys waiting for a lane.
+    pub fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Objects with a state that was not brought about yet.
+    pub fn unapplied(&self) -> usize {
+        self.cursor.unapplied()
+    }
+
+    /// What is wanted of an object.
+    pub fn state(&self, key: &ObjectKey) -> Option<&Arc<State>> {
+        self.entries.get(&WorkKey::Workload(key.clone()))?.state.as_ref()
+    }
+
+    /// Whether the newest state of this object was brought about, and against what.
+    pub fn settled(&self, key: &WorkKey) -> Option<&Settled> {
+        self.entries.get(key)?.settled.as_ref()
+    }
+
+    /// All objects something is wanted of, with their states, in key order.
+    pub fn states(&self) -> impl Iterator<Item = &Arc<State>> {
+        self.entries.values().filter_map(|entry| entry.state.as_ref())
+    }
+
+    /// Every key in trouble, with what an operator needs to know.
+    pub fn in_trouble(&self) -> impl Iterator<Item = InTrouble> + '_ {
+        self.entries.iter().filter_map(|(key, entry)| entry.in_trouble(key))
+    }
+
+    /// Workloads that wait for shared objects, and for which.
+    pub fn blocked(&self) -> impl Iterator<Item = (&WorkKey, &BTreeSet<SharedKey>)> {
+        self.entries.iter().filter_map(|(key, entry)| match &entry.phase {
+            Phase::Blocked(on) => Some((key, on)),
+            Phase::Idle | Phase::Ready { .. } | Phase::InFlight | Phase::Waiting { .. } => None,
+        })
+    }
+
+    /// Lanes were lost with their reconciler: their keys are looked at again.
+    pub fn abandon_lanes(&mut self, now: Moment) {
+        let lost: Vec<WorkKey> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.phase == Phase::InFlight)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in lost {
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.phase = Phase::Idle;
+                self.in_flight -= 1;
+            }
+            if let WorkKey::Workload(object) = &key {
+                self.cursor.failed(object);
+            }
+            self.make_ready(&key, now);
+        }
+    }
+}
+
+/// Newest version first.
+fn newest_first(version: u64) -> Reverse<u64> {
+    Reverse(version)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! One key of the backlog.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{InTrouble, Trouble, TroubleKind, newest_first};
+use crate::desired::{Change, State};
+use crate::ids::{Moment, SharedKey, WorkKey};
+
+/// Where a key is between being wanted and being in place.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// Nothing to do.
+    #[default]
+    Idle,
+    /// Waits for a lane.
+    Ready {
+        /// Its place in the order.
+        urgency: Urgency,
+        /// Since when.
+        since: Moment,
+    },
+    /// A lane works on it.
+    InFlight,
+    /// Waits for a moment.
+    Waiting {
+        /// Which.
+        until: Moment,
+    },
+    /// Waits for shared objects.
+    Blocked(BTreeSet<SharedKey>),
+}
+
+/// The order of ready keys: class first, then the newest version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Urgency(Class, Reverse<u64>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    /// Others wait for it.
+    Shared,
+    /// Must not go on running.
+    Delete,
+    /// Was in place and is not any more.
+    Repair,
+    /// Is wanted anew.
+    Apply,
+}
+
+/// What a state was last compared with when it was in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// Fingerprint of the live object; absent when the state wants none.
+    pub live: Option<u64>,
+    /// When.
+    pub at: Moment,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entry {
+    pub(super) state: Option<Arc<State>>,
+    pub(super) highest: u64,
+    pub(super) has_stream_state: bool,
+    pub(super) stream_at: Option<Moment>,
+    pub(super) settled: Option<Settled>,
+    pub(super) phase: Phase,
+    pub(super) is_replaced: bool,
+    pub(super) look_again: bool,
+    failure: Option<Failing>,
+    repairs: u32,
+    repaired_at: Option<Moment>,
+}
+
+#[derive(Clone, Debug)]
+struct Failing {
+    trouble: Trouble,
+    attempts: u32,
+    since: Moment,
+    retry_at: Moment,
+}
+
+impl Entry {
+    pub(super) fn unsettled_bytes(&self) -> usize {
+        match (&self.state, &self.settled) {
+            (Some(state), None) => state.size,
+            (Some(_) | None, _) => 0,
+        }
+    }
+
+    pub(super) fn replace(&mut self, state: Arc<State>) {
+        self.state = Some(state);
+        self.settled = None;
+        self.failure = None;
+        self.is_replaced = self.phase == Phase::InFlight;
+    }
+
+    pub(super) fn urgency(&self, key: &WorkKey) -> Urgency {
+        let class = match key {
+            WorkKey::Shared(_) => Class::Shared,
+            WorkKey::Workload(_) if self.wants_absence() => Class::Delete,
+            WorkKey::Workload(_) if self.settled.is_some() => Class::Repair,
+            WorkKey::Workload(_) => Class::Apply,
+        };
+        Urgency(class, newest_first(self.highest))
+    }
+
+    fn wants_absence(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| matches!(state.change, Ok(Change::Delete)))
+    }
+
+    pub(super) fn settle(&mut self, live: Option<u64>, now: Moment) {
+        self.settled = Some(Settled { live, at: now });
+        self.failure = None;
+    }
+
+    pub(super) fn block(&mut self, on: BTreeSet<SharedKey>) {
+        self.failure = None;
+        self.phase = Phase::Blocked(on);
+    }
+
+    pub(super) fn fail(&mut self, trouble: Trouble, now: Moment, jitter: f64) -> Moment {
+        let known = self.failure.take().filter(|known| known.trouble.kind == trouble.kind);
+        let (attempts, since) = known.map_or((1, now), |known| (known.attempts + 1, known.since));
+        let retry_at = now + trouble.delay(attempts, jitter);
+        self.failure = Some(Failing { trouble, attempts, since, retry_at });
+        retry_at
+    }
+
+    pub(super) fn is_transient(&self) -> bool {
+        self.failure.as_ref().is_some_and(|failing| failing.trouble.kind == TroubleKind::Transient)
+    }
+
+    /// Whether a change in the cluster may end its trouble, so that it need not wait it out.
+    pub(super) fn wakes_on_change(&self) -> bool {
+        self.failure.as_ref().is_some_and(|failing| failing.trouble.kind == TroubleKind::Waiting)
+    }
+
+    /// How long the next repair has to wait because someone keeps undoing them.
+    pub(super) fn repair_backoff(
+        &self,
+        now: Moment,
+        free: u32,
+        streak: Duration,
+    ) -> Option<Duration> {
+        let recent = self.repaired_at.is_some_and(|at| now.saturating_sub(at) < streak);
+        (recent && self.repairs >= free).then(|| {
+            let doublings = (self.repairs - free).min(8);
+            Duration::from_secs(1u64 << doublings).min(Duration::from_secs(300))
+        })
+    }
+
+    pub(super) fn count_repair(&mut self, repaired: bool, now: Moment, streak: Duration) {
+        if repaired {
+            // The pauses the backoff itself makes belong to the streak.
+            let pause = self.repair_backoff_pause();
+            let recent = self.repaired_at.is_some_and(|at| now.saturating_sub(at) < streak + pause);
+            self.repairs = if recent { self.repairs.saturating_add(1) } else { 1 };
+            self.repaired_at = Some(now);
+        }
+    }
+
+    fn repair_backoff_pause(&self) -> Duration {
+        Duration::from_secs(1u64 << self.repairs.min(8))
+    }
+
+    /// Deleted, settled, and long enough ago that no older state can still be on its way.
+    pub(super) fn is_gone_since(&self, before: Moment) -> bool {
+        self.phase == Phase::Idle
+            && self.wants_absence()
+            && self.settled.as_ref().is_some_and(|settled| settled.at < before)
+            && self.stream_at.is_none_or(|arrived| arrived < before)
+    }
+
+    pub(super) fn in_trouble(&self, key: &WorkKey) -> Option<InTrouble> {
+        let failing = self.failure.as_ref()?;
+        Some(InTrouble {
+            key: key.clone(),
+            version: self.highest,
+            trouble: failing.trouble.clone(),
+            attempts: failing.attempts,
+            since: failing.since,
+            retry_at: failing.retry_at,
+        })
+    }
+}

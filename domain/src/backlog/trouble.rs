@@ -1,0 +1,65 @@
+//! Why a key is not as it should be, and when it is tried again.
+
+use std::time::Duration;
+
+/// What kind of trouble a key is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TroubleKind {
+    /// The state itself is at fault: invalid, refused for good, or it broke its lane.
+    Quarantined,
+    /// Permissions, admission or a foreign object stand in the way; a person has to act.
+    Misconfigured,
+    /// It failed for a passing reason.
+    Transient,
+    /// It waits for something that will come: a deletion to finish, a hold to end, a CRD.
+    Waiting,
+}
+
+impl TroubleKind {
+    /// Name for logs and pages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quarantined => "quarantined",
+            Self::Misconfigured => "misconfigured",
+            Self::Transient => "retrying",
+            Self::Waiting => "waiting",
+        }
+    }
+
+    /// First and longest time between attempts.
+    const fn delays(self) -> (Duration, Duration) {
+        match self {
+            Self::Quarantined => (Duration::from_secs(5), Duration::from_secs(600)),
+            Self::Misconfigured => (Duration::from_secs(15), Duration::from_secs(300)),
+            Self::Transient => (Duration::from_millis(250), Duration::from_secs(5)),
+            Self::Waiting => (Duration::from_secs(1), Duration::from_secs(20)),
+        }
+    }
+}
+
+/// What went wrong, in the words an operator needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The kind.
+    pub kind: TroubleKind,
+    /// Object, field and remedy. Never secret content.
+    pub reason: String,
+    /// The server asked to wait at least this long.
+    pub retry_after: Option<Duration>,
+}
+
+impl Trouble {
+    /// Trouble of this kind.
+    pub fn new(kind: TroubleKind, reason: impl Into<String>) -> Self {
+        Self { kind, reason: reason.into(), retry_after: None }
+    }
+
+    /// How long to wait before attempt number `attempts + 1`: doubling, capped, and with
+    /// `jitter` in 0..1 between half and all of it.
+    pub fn delay(&self, attempts: u32, jitter: f64) -> Duration {
+        let (first, cap) = self.kind.delays();
+        let doubled = first.saturating_mul(1u32 << attempts.saturating_sub(1).min(20)).min(cap);
+        let spread = doubled.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
+        spread.max(self.retry_after.unwrap_or(Duration::ZERO))
+    }
+}

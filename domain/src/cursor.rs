@@ -1,0 +1,128 @@
+//! The version cursor of one desired-state stream.
+//!
+//! It is the highest version V such that every received state with version ≤ V was applied, or
+//! was replaced by a newer state of the same object that was applied. A state that cannot be
+//! applied holds the cursor below itself; states behind it are applied all the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Tracks which received versions are still unapplied, per object.
+#[derive(Clone, Debug)]
+pub struct Cursor<K> {
+    value: u64,
+    highest: u64,
+    unapplied: BTreeMap<K, Unapplied>,
+    oldest: BTreeSet<(u64, K)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unapplied {
+    /// The oldest version of this object that is neither applied nor replaced by an applied one.
+    oldest: u64,
+    /// The oldest version received since the present attempt began.
+    since_attempt: Option<u64>,
+    /// Whether an attempt is under way.
+    is_attempted: bool,
+}
+
+impl<K> Default for Cursor<K> {
+    fn default() -> Self {
+        Self { value: 0, highest: 0, unapplied: BTreeMap::new(), oldest: BTreeSet::new() }
+    }
+}
+
+impl<K: Ord + Clone> Cursor<K> {
+    /// A state of this object arrived and waits to be applied.
+    pub fn received(&mut self, key: &K, version: u64) {
+        self.highest = self.highest.max(version);
+        match self.unapplied.get_mut(key) {
+            Some(entry) if entry.is_attempted => {
+                entry.since_attempt =
+                    Some(entry.since_attempt.map_or(version, |known| known.min(version)));
+            }
+            Some(entry) => {
+                if version < entry.oldest {
+                    self.oldest.remove(&(entry.oldest, key.clone()));
+                    entry.oldest = version;
+                    self.oldest.insert((version, key.clone()));
+                }
+            }
+            None => {
+                let entry =
+                    Unapplied { oldest: version, since_attempt: None, is_attempted: false };
+                self.unapplied.insert(key.clone(), entry);
+                self.oldest.insert((version, key.clone()));
+            }
+        }
+    }
+
+    /// A version that needs nothing to be applied: it names no object, or an older state of an
+    /// object whose newer state was applied.
+    pub fn passed(&mut self, version: u64) {
+        self.highest = self.highest.max(version);
+        self.advance();
+    }
+
+    /// The newest state of this object is being applied from now on.
+    pub fn attempted(&mut self, key: &K) {
+        if let Some(entry) = self.unapplied.get_mut(key) {
+            entry.is_attempted = true;
+        }
+    }
+
+    /// The attempt failed: everything received of this object still waits.
+    pub fn failed(&mut self, key: &K) {
+        if let Some(entry) = self.unapplied.get_mut(key) {
+            entry.is_attempted = false;
+            entry.since_attempt = None;
+        }
+    }
+
+    /// The attempt succeeded: what was received before it began is applied or replaced.
+    pub fn applied(&mut self, key: &K) {
+        if let Some(entry) = self.unapplied.get_mut(key)
+            && entry.is_attempted
+        {
+            self.oldest.remove(&(entry.oldest, key.clone()));
+            if let Some(next) = entry.since_attempt.take() {
+                entry.oldest = next;
+                entry.is_attempted = false;
+                self.oldest.insert((next, key.clone()));
+            } else {
+                self.unapplied.remove(key);
+            }
+        }
+        self.advance();
+    }
+
+    fn advance(&mut self) {
+        let safe = match self.oldest.first() {
+            Some((oldest, _)) => oldest.saturating_sub(1),
+            None => self.highest,
+        };
+        self.value = self.value.max(safe);
+    }
+
+    /// Where the stream goes on after a reconnect.
+    pub fn value(&self) -> u64 {
+        self.value
+    }
+
+    /// The highest version received.
+    pub fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// Objects with an unapplied state.
+    pub fn unapplied(&self) -> usize {
+        self.unapplied.len()
+    }
+
+    /// Whether the newest received state of this object is still unapplied.
+    pub fn is_unapplied(&self, key: &K) -> bool {
+        self.unapplied.contains_key(key)
+    }
+}
+
+#[cfg(test)]
+mod tests;

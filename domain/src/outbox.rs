@@ -1,0 +1,233 @@
+//! Reports on their way to the control plane.
+//!
+//! Per object the latest report wins, one is in flight, and a failed one is retried until it is
+//! delivered or replaced. What was delivered is remembered, so that nothing is said twice
+//! without need, and said again from time to time in case the other side forgot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::ids::{Moment, ObjectKey};
+use crate::report::Report;
+
+/// Live objects are reported again after this long without a delivery.
+pub const REFRESH: Duration = Duration::from_secs(600);
+/// How long a delivered deletion is remembered, so that it is reported once.
+pub const GONE_MEMORY: Duration = Duration::from_secs(1800);
+
+/// How a delivery went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// The control plane took it.
+    Delivered,
+    /// The way to the control plane failed; the breaker decides when to try again.
+    Unreachable,
+    /// The control plane answered with an error about this report.
+    Refused,
+}
+
+/// All reports of one controller.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    entries: BTreeMap<ObjectKey, Entry>,
+    due: BTreeSet<(Moment, ObjectKey)>,
+    in_flight: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    wanted: Report,
+    /// When the wanted report became the wanted one, for the lag metric.
+    wanted_since: Moment,
+    delivered: Option<Report>,
+    delivered_at: Moment,
+    refusals: u32,
+    phase: Phase,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Phase {
+    Quiet,
+    Due(Moment),
+    /// The report in flight; a newer one may be wanted meanwhile.
+    InFlight(Report),
+}
+
+impl Outbox {
+    /// This is what is true of the object now. Sent at `at` when it differs from what was
+    /// delivered, at once when `at` is now.
+    pub fn observe(&mut self, report: Report, now: Moment, at: Moment) {
+        let key = report.key().clone();
+        let Some(entry) = self.entries.get_mut(&key) else {
+            let entry = Entry {
+                wanted: report,
+                wanted_since: now,
+                delivered: None,
+                delivered_at: now,
+                refusals: 0,
+                phase: Phase::Due(at),
+            };
+            self.entries.insert(key.clone(), entry);
+            self.due.insert((at, key));
+            return;
+        };
+        if entry.wanted == report {
+            return;
+        }
+        entry.wanted = report;
+        entry.wanted_since = now;
+        entry.refusals = 0;
+        match entry.phase {
+            Phase::InFlight(_) => {}
+            Phase::Quiet if entry.delivered.as_ref() == Some(&entry.wanted) => {}
+            Phase::Quiet | Phase::Due(_) => self.schedule(&key, at),
+        }
+    }
+
+    /// The next report to send, with the moment it became true.
+    pub fn next(&mut self, now: Moment) -> Option<(Report, Moment)> {
+        let (_, key) = self.due.first().filter(|(at, _)| *at <= now).cloned()?;
+        self.leave_due(&key);
+        let entry = self.entries.get_mut(&key)?;
+        entry.phase = Phase::InFlight(entry.wanted.clone());
+        self.in_flight += 1;
+        Some((entry.wanted.clone(), entry.wanted_since))
+    }
+
+    /// A delivery ended. After an unreachable control plane the report is due at `retry_at`.
+    pub fn finish(
+        &mut self,
+        key: &ObjectKey,
+        delivery: Delivery,
+        now: Moment,
+        retry_at: Moment,
+        jitter: f64,
+    ) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let Phase::InFlight(sent) = std::mem::replace(&mut entry.phase, Phase::Quiet) else {
+            return;
+        };
+        self.in_flight -= 1;
+        let is_replaced = sent != entry.wanted;
+        let again_at = match delivery {
+            Delivery::Delivered => {
+                entry.delivered = Some(sent);
+                entry.delivered_at = now;
+                entry.refusals = 0;
+                if is_replaced {
+                    Some(now)
+                } else {
+                    matches!(entry.wanted, Report::Instances { .. })
+                        .then_some(now + REFRESH.mul_f64(0.9 + 0.1 * jitter))
+                }
+            }
+            Delivery::Unreachable => Some(retry_at),
+            Delivery::Refused if is_replaced => Some(now),
+            Delivery::Refused => {
+                entry.refusals = entry.refusals.saturating_add(1);
+                Some(now + refusal_backoff(entry.refusals, jitter))
+            }
+        };
+        if let Some(at) = again_at {
+            self.schedule(key, at);
+        }
+    }
+
+    /// Everything live is said again, each object at the moment `at` gives it.
+    pub fn refresh(&mut self, mut at: impl FnMut(&ObjectKey) -> Moment) {
+        let quiet: Vec<ObjectKey> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| !matches!(entry.phase, Phase::InFlight(_)))
+            .filter(|(_, entry)| entry.delivered.as_ref() != Some(&entry.wanted) || entry.is_live())
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in quiet {
+            let at = at(&key);
+            self.schedule(&key, at);
+        }
+    }
+
+    /// Deliveries lost with their reporter are due again.
+    pub fn abandon(&mut self, now: Moment) {
+        let lost: Vec<ObjectKey> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| matches!(entry.phase, Phase::InFlight(_)))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in lost {
+            self.in_flight -= 1;
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.phase = Phase::Quiet;
+            }
+            self.schedule(&key, now);
+        }
+    }
+
+    /// Forgets deletions that were delivered long ago.
+    pub fn forget_gone(&mut self, now: Moment) {
+        self.entries.retain(|_, entry| {
+            entry.phase != Phase::Quiet
+                || entry.is_live()
+                || entry.delivered_at + GONE_MEMORY > now
+        });
+    }
+
+    /// Objects whose last wish was anything but gone: what the control plane believes exists.
+    pub fn live(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.entries.iter().filter(|(_, entry)| entry.is_live()).map(|(key, _)| key)
+    }
+
+    /// What was last wanted said of this object.
+    pub fn wanted(&self, key: &ObjectKey) -> Option<&Report> {
+        self.entries.get(key).map(|entry| &entry.wanted)
+    }
+
+    /// When [`Self::next`] has something to give.
+    pub fn next_due(&self) -> Option<Moment> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Reports being sent.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Objects whose newest report is not delivered.
+    pub fn undelivered(&self) -> usize {
+        self.entries
+            .values()
+            .filter(|entry| entry.delivered.as_ref() != Some(&entry.wanted))
+            .count()
+    }
+
+    fn schedule(&mut self, key: &ObjectKey, at: Moment) {
+        self.leave_due(key);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.phase = Phase::Due(at);
+            self.due.insert((at, key.clone()));
+        }
+    }
+
+    fn leave_due(&mut self, key: &ObjectKey) {
+        if let Some(Phase::Due(at)) = self.entries.get(key).map(|entry| &entry.phase) {
+            self.due.remove(&(*at, key.clone()));
+        }
+    }
+}
+
+impl Entry {
+    fn is_live(&self) -> bool {
+        matches!(self.wanted, Report::Instances { .. })
+    }
+}
+
+/// 1 s doubling to 5 min, with jitter between half and all of it.
+fn refusal_backoff(refusals: u32, jitter: f64) -> Duration {
+    let doubled = Duration::from_secs(1u64 << refusals.saturating_sub(1).min(9));
+    doubled.min(Duration::from_secs(300)).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0)
+}
+
+#[cfg(test)]
+mod tests;

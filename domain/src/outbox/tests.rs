@@ -1,0 +1,125 @@
+use std::time::Duration;
+
+use super::{Delivery, Outbox, REFRESH};
+use crate::ids::{Moment, ObjectKey};
+use crate::report::{Instance, InstanceStatus, Report};
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("ns", name)
+}
+
+fn instances(name: &str, ready: bool) -> Report {
+    let status = if ready { InstanceStatus::Running } else { InstanceStatus::Pending };
+    Report::Instances {
+        key: key(name),
+        instances: vec![Instance {
+            pod: "pod".into(),
+            address: "10-0-0-1.ns.pod.cluster.local:8080".into(),
+            status,
+            cpu_millicores: 1,
+            memory_mib: 1,
+        }],
+    }
+}
+
+const T0: Moment = Duration::ZERO;
+
+fn at(seconds: u64) -> Moment {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn the_latest_report_wins_and_one_is_in_flight_per_object() {
+    let mut outbox = Outbox::default();
+    outbox.observe(instances("a", false), T0, T0);
+    assert!(outbox.next(T0).is_some());
+    outbox.observe(instances("a", true), at(1), at(1));
+    assert!(outbox.next(at(1)).is_none(), "one in flight per object");
+    outbox.finish(&key("a"), Delivery::Delivered, at(2), at(2), 0.0);
+    let (report, since) = outbox.next(at(2)).expect("the newer report is due");
+    assert_eq!((report, since), (instances("a", true), at(1)));
+}
+
+#[test]
+fn what_was_delivered_is_not_sent_again_before_the_refresh() {
+    let mut outbox = Outbox::default();
+    outbox.observe(instances("a", true), T0, T0);
+    outbox.next(T0).expect("due");
+    outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 1.0);
+    outbox.observe(instances("a", true), at(5), at(5));
+    assert!(outbox.next(at(5)).is_none());
+    assert!(outbox.next(REFRESH).is_some(), "and again after ten minutes");
+}
+
+#[test]
+fn an_unreachable_control_plane_loses_nothing() {
+    let mut outbox = Outbox::default();
+    outbox.observe(instances("a", true), T0, T0);
+    for attempt in 0..50 {
+        let now = at(attempt * 10);
+        assert!(outbox.next(now).is_some(), "attempt {attempt}");
+        outbox.finish(&key("a"), Delivery::Unreachable, now, now + at(5), 0.5);
+        assert_eq!(outbox.undelivered(), 1);
+    }
+}
+
+#[test]
+fn a_refused_report_backs_off_alone_and_is_sent_at_once_when_it_changes() {
+    let mut outbox = Outbox::default();
+    outbox.observe(instances("a", true), T0, T0);
+    for _ in 0..20 {
+        let now = outbox.next_due().expect("still due");
+        outbox.next(now).expect("due");
+        outbox.finish(&key("a"), Delivery::Refused, now, now, 1.0);
+    }
+    let pause = outbox.next_due().expect("due") ;
+    assert!(pause > at(600), "backed off");
+    outbox.observe(instances("a", false), at(700), at(700));
+    assert!(outbox.next(at(700)).is_some());
+}
+
+/// PR #5328 of unkeyed/unkey (A37): a recreated workload with the same pods is new.
+#[test]
+fn a_recreated_object_is_reported_again_after_its_deletion() {
+    let mut outbox = Outbox::default();
+    for report in [instances("a", true), Report::Gone { key: key("a") }, instances("a", true)] {
+        outbox.observe(report.clone(), T0, T0);
+        assert_eq!(outbox.next(T0).map(|(sent, _)| sent), Some(report));
+        outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
+    }
+}
+
+#[test]
+fn a_deletion_is_reported_once() {
+    let mut outbox = Outbox::default();
+    outbox.observe(Report::Gone { key: key("a") }, T0, T0);
+    outbox.next(T0).expect("due");
+    outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
+    outbox.observe(Report::Gone { key: key("a") }, at(60), at(60));
+    outbox.refresh(|_| at(60));
+    assert!(outbox.next(at(10_000)).is_none());
+}
+
+#[test]
+fn memory_of_deletions_does_not_grow_with_churn() {
+    let mut outbox = Outbox::default();
+    for round in 0..2_000 {
+        let now = at(round * 10);
+        let name = format!("d{round}");
+        outbox.observe(Report::Gone { key: key(&name) }, now, now);
+        outbox.next(now).expect("due");
+        outbox.finish(&key(&name), Delivery::Delivered, now, now, 0.0);
+        outbox.forget_gone(now);
+    }
+    assert!(outbox.entries.len() <= 181, "{} remembered", outbox.entries.len());
+}
+
+#[test]
+fn deliveries_lost_with_their_reporter_are_due_again() {
+    let mut outbox = Outbox::default();
+    outbox.observe(instances("a", true), T0, T0);
+    outbox.next(T0).expect("due");
+    outbox.abandon(at(1));
+    assert_eq!(outbox.in_flight(), 0);
+    assert!(outbox.next(at(1)).is_some());
+}
