@@ -1,0 +1,278 @@
+//! What is in the cluster, as one controller's watches tell it.
+//!
+//! Fed by lists, watch events and the answers to our own writes. An older view of an object never
+//! replaces a newer one, and an object that was deleted does not come back through a late answer.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::ids::{ObjectKey, SharedKey, WorkKey};
+use crate::kinds::{self, Member};
+use crate::members::Members;
+use crate::object::{LiveObject, ObjectRef, Resource};
+use crate::pod::PodDigest;
+
+/// How many deleted objects are remembered against late answers.
+const BURIED: usize = 4096;
+
+/// The cluster as one controller sees it.
+#[derive(Debug)]
+pub struct View {
+    primary: Resource,
+    objects: BTreeMap<ObjectRef, Arc<LiveObject>>,
+    members: Members,
+    owners: BTreeMap<Arc<str>, ObjectKey>,
+    namespaces_by_name: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    pods: BTreeMap<ObjectKey, Arc<PodDigest>>,
+    pods_by_owner: BTreeMap<Arc<str>, BTreeSet<ObjectKey>>,
+    buried: VecDeque<Arc<str>>,
+}
+
+/// What a change of the view calls for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Keys whose objects may not be as wanted any more.
+    pub look: BTreeSet<WorkKey>,
+    /// Workloads whose status may have changed.
+    pub observe: BTreeSet<ObjectKey>,
+}
+
+impl Effects {
+    /// Both together.
+    pub fn merge(&mut self, other: Self) {
+        self.look.extend(other.look);
+        self.observe.extend(other.observe);
+    }
+}
+
+impl View {
+    /// An empty view of a controller whose workloads are objects of this kind.
+    pub fn new(primary: Resource) -> Self {
+        Self {
+            primary,
+            objects: BTreeMap::new(),
+            members: Members::default(),
+            owners: BTreeMap::new(),
+            namespaces_by_name: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            pods_by_owner: BTreeMap::new(),
+            buried: VecDeque::new(),
+        }
+    }
+
+    /// An object as seen by a list, a watch or an answer to a write.
+    pub fn insert(&mut self, live: LiveObject) -> Effects {
+        let mut effects = Effects::default();
+        if self.buried.contains(&live.uid) {
+            return effects;
+        }
+        let known = self.objects.get(&live.reference);
+        if known.is_some_and(|known| known.resource_version >= live.resource_version) {
+            return effects;
+        }
+        let is_news = known.is_none_or(|known| {
+            known.uid != live.uid
+                || known.fingerprint != live.fingerprint
+                || known.is_terminating != live.is_terminating
+        });
+        if let Some(old) = known.filter(|known| known.uid != live.uid).cloned() {
+            effects.merge(self.remove(&old.reference, &old.uid));
+        }
+        if is_news {
+            self.note(&live, &mut effects);
+            if live.reference.resource == self.primary {
+                self.index(&live, &mut effects);
+            }
+        }
+        self.objects.insert(live.reference.clone(), Arc::new(live));
+        effects
+    }
+
+    /// The object with this uid is gone, or no longer carries our label.
+    pub fn remove(&mut self, reference: &ObjectRef, uid: &str) -> Effects {
+        let mut effects = Effects::default();
+        let Some(live) = self.objects.get(reference).filter(|live| *live.uid == *uid).cloned()
+        else {
+            return effects;
+        };
+        self.objects.remove(reference);
+        self.buried.push_back(Arc::clone(&live.uid));
+        if self.buried.len() > BURIED {
+            self.buried.pop_front();
+        }
+        self.note(&live, &mut effects);
+        if reference.resource == self.primary {
+            let key = reference.key();
+            effects.look.extend(self.members.set(&key, None).map(WorkKey::Shared));
+            self.owners.remove(&live.uid);
+            if let Some(namespaces) = self.namespaces_by_name.get_mut(&key.name) {
+                namespaces.remove(&key.namespace);
+                // The object of that name elsewhere may be reported from now on.
+                effects.observe.extend(
+                    namespaces.iter().map(|other| ObjectKey::new(Arc::clone(other), &*key.name)),
+                );
+                if namespaces.is_empty() {
+                    self.namespaces_by_name.remove(&key.name);
+                }
+            }
+        }
+        effects
+    }
+
+    /// Lets an object that only lost our label come back: its uid is not dead after all.
+    pub fn exhume(&mut self, uid: &str) {
+        self.buried.retain(|buried| **buried != *uid);
+    }
+
+    /// A pod as seen by a list or a watch.
+    pub fn insert_pod(&mut self, pod: PodDigest) -> Effects {
+        let key = ObjectKey::new(Arc::clone(&pod.namespace), Arc::clone(&pod.name));
+        let known = self.pods.get(&key);
+        if known.is_some_and(|known| {
+            known.uid == pod.uid && known.resource_version >= pod.resource_version
+        }) {
+            return Effects::default();
+        }
+        let mut effects = self.forget_pod(&key);
+        if let Some(owner) = &pod.owner {
+            self.pods_by_owner.entry(Arc::clone(owner)).or_default().insert(key.clone());
+            effects.observe.extend(self.owners.get(owner).cloned());
+        }
+        self.pods.insert(key, Arc::new(pod));
+        effects
+    }
+
+    /// The pod with this uid is gone.
+    pub fn remove_pod(&mut self, namespace: &str, name: &str, uid: &str) -> Effects {
+        let key = ObjectKey::new(namespace, name);
+        if self.pods.get(&key).is_some_and(|pod| *pod.uid == *uid) {
+            self.forget_pod(&key)
+        } else {
+            Effects::default()
+        }
+    }
+
+    /// Objects of this kind that a complete list at `resource_version` does not hold are gone,
+    /// though nobody said so. Those written after the list was taken are kept.
+    pub fn retain_listed(
+        &mut self,
+        resource: Resource,
+        listed: &BTreeSet<Arc<str>>,
+        resource_version: u64,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        if resource == Resource::Pod {
+            let gone: Vec<ObjectKey> = self
+                .pods
+                .iter()
+                .filter(|(_, pod)| !listed.contains(&pod.uid))
+                .filter(|(_, pod)| pod.resource_version <= resource_version)
+                .map(|(key, _)| key.clone())
+                .collect();
+            for key in gone {
+                effects.merge(self.forget_pod(&key));
+            }
+            return effects;
+        }
+        let gone: Vec<Arc<LiveObject>> = self
+            .objects
+            .values()
+            .filter(|live| live.reference.resource == resource)
+            .filter(|live| !listed.contains(&live.uid))
+            .filter(|live| live.resource_version <= resource_version)
+            .cloned()
+            .collect();
+        for live in gone {
+            effects.merge(self.remove(&live.reference, &live.uid));
+        }
+        effects
+    }
+
+    fn note(&self, live: &LiveObject, effects: &mut Effects) {
+        if live.reference.resource == self.primary {
+            effects.look.insert(WorkKey::Workload(live.reference.key()));
+            effects.observe.insert(live.reference.key());
+        } else if let Some(shared) = kinds::shared_key_of(live) {
+            effects.look.insert(WorkKey::Shared(shared));
+        }
+    }
+
+    fn index(&mut self, live: &LiveObject, effects: &mut Effects) {
+        let key = live.reference.key();
+        let member = kinds::member_of_live(live);
+        effects.look.extend(self.members.set(&key, member).map(WorkKey::Shared));
+        self.namespaces_by_name
+            .entry(Arc::clone(&key.name))
+            .or_default()
+            .insert(Arc::clone(&key.namespace));
+        self.owners.insert(Arc::clone(&live.uid), key);
+    }
+
+    fn forget_pod(&mut self, key: &ObjectKey) -> Effects {
+        let mut effects = Effects::default();
+        if let Some(pod) = self.pods.remove(key)
+            && let Some(owner) = &pod.owner
+        {
+            effects.observe.extend(self.owners.get(owner).cloned());
+            if let Some(siblings) = self.pods_by_owner.get_mut(owner) {
+                siblings.remove(key);
+                if siblings.is_empty() {
+                    self.pods_by_owner.remove(owner);
+                }
+            }
+        }
+        effects
+    }
+
+    /// The live object, if there is one.
+    pub fn get(&self, reference: &ObjectRef) -> Option<&Arc<LiveObject>> {
+        self.objects.get(reference)
+    }
+
+    /// The live workload of this key, if there is one.
+    pub fn workload(&self, key: &ObjectKey) -> Option<&Arc<LiveObject>> {
+        let reference =
+            ObjectRef::new(self.primary, Arc::clone(&key.namespace), Arc::clone(&key.name));
+        self.objects.get(&reference)
+    }
+
+    /// All live workloads.
+    pub fn workloads(&self) -> impl Iterator<Item = &Arc<LiveObject>> {
+        self.objects.values().filter(|live| live.reference.resource == self.primary)
+    }
+
+    /// The pods of the workload with this uid, by name.
+    pub fn pods_of(&self, uid: &str) -> Vec<Arc<PodDigest>> {
+        let keys = self.pods_by_owner.get(uid).into_iter().flatten();
+        keys.filter_map(|key| self.pods.get(key)).cloned().collect()
+    }
+
+    /// What live workloads contribute to a shared object.
+    pub fn members_of(&self, shared: &SharedKey) -> Vec<Member> {
+        self.members.of(shared).cloned().collect()
+    }
+
+    /// Namespaces that hold a workload of this name; more than one is a conflict, since reports
+    /// carry no namespace.
+    pub fn namespaces_with(&self, name: &str) -> impl Iterator<Item = &Arc<str>> {
+        self.namespaces_by_name.get(name).into_iter().flatten()
+    }
+
+    /// Names that more than one namespace holds.
+    pub fn name_conflicts(&self) -> usize {
+        self.namespaces_by_name.values().filter(|namespaces| namespaces.len() > 1).count()
+    }
+
+    /// Objects and pods held.
+    pub fn len(&self) -> (usize, usize) {
+        (self.objects.len(), self.pods.len())
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.pods.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::View;
+use crate::ids::{ObjectKey, WorkKey};
+use crate::labels;
+use crate::object::{LiveObject, ObjectRef, Resource};
+use crate::pod::{PodDigest, PodPhase};
+
+fn live(name: &str, uid: &str, resource_version: u64, fingerprint: u64) -> LiveObject {
+    LiveObject {
+        reference: ObjectRef::new(Resource::ReplicaSet, "ns", name),
+        uid: uid.into(),
+        resource_version,
+        labels: BTreeMap::from([(labels::MANAGED_BY.into(), labels::MANAGER.into())]),
+        is_terminating: false,
+        fingerprint,
+        content: "{}".into(),
+    }
+}
+
+fn pod(name: &str, owner: &str, resource_version: u64) -> PodDigest {
+    PodDigest {
+        namespace: "ns".into(),
+        name: name.into(),
+        uid: name.into(),
+        resource_version,
+        owner: Some(owner.into()),
+        phase: PodPhase::Running,
+        is_ready: true,
+        is_terminating: false,
+        ip: Some("10.0.0.1".into()),
+        cpu_millicores: 0,
+        memory_mib: 0,
+        template: None,
+    }
+}
+
+fn workload(name: &str) -> WorkKey {
+    WorkKey::Workload(ObjectKey::new("ns", name))
+}
+
+#[test]
+fn a_status_change_alone_asks_nobody_to_look() {
+    let mut view = View::new(Resource::ReplicaSet);
+    assert!(view.insert(live("a", "u1", 1, 7)).look.contains(&workload("a")));
+    assert!(view.insert(live("a", "u1", 2, 7)).look.is_empty());
+    assert!(view.insert(live("a", "u1", 3, 8)).look.contains(&workload("a")));
+}
+
+#[test]
+fn an_older_view_never_replaces_a_newer_one() {
+    let mut view = View::new(Resource::ReplicaSet);
+    view.insert(live("a", "u1", 5, 7));
+    assert!(view.insert(live("a", "u1", 4, 9)).look.is_empty());
+    let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
+    assert_eq!(view.get(&reference).map(|live| live.fingerprint), Some(7));
+}
+
+#[test]
+fn a_deleted_object_does_not_come_back_through_a_late_answer() {
+    let mut view = View::new(Resource::ReplicaSet);
+    view.insert(live("a", "u1", 5, 7));
+    let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
+    assert!(view.remove(&reference, "u1").look.contains(&workload("a")));
+    view.insert(live("a", "u1", 6, 7));
+    assert!(view.get(&reference).is_none());
+    view.insert(live("a", "u2", 7, 7));
+    assert!(view.get(&reference).is_some(), "its successor is another object");
+}
+
+#[test]
+fn the_deletion_of_a_predecessor_leaves_its_successor() {
+    let mut view = View::new(Resource::ReplicaSet);
+    view.insert(live("a", "u1", 5, 7));
+    view.insert(live("a", "u2", 6, 7));
+    let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
+    assert!(view.remove(&reference, "u1").look.is_empty());
+    assert!(view.get(&reference).is_some());
+}
+
+#[test]
+fn pods_count_for_the_workload_with_their_owners_uid_whichever_came_first() {
+    let mut view = View::new(Resource::ReplicaSet);
+    assert!(view.insert_pod(pod("p1", "u1", 1)).observe.is_empty(), "owner not seen yet");
+    let effects = view.insert(live("a", "u1", 2, 7));
+    assert!(effects.observe.contains(&ObjectKey::new("ns", "a")));
+    assert_eq!(view.pods_of("u1").len(), 1);
+    let effects = view.insert_pod(pod("p2", "u1", 3));
+    assert!(effects.observe.contains(&ObjectKey::new("ns", "a")));
+    assert_eq!(view.pods_of("u1").len(), 2);
+    view.insert_pod(pod("p3", "u9", 4));
+    assert_eq!(view.pods_of("u1").len(), 2, "another owner's pod");
+    assert!(!view.remove_pod("ns", "p2", "p2").observe.is_empty());
+    assert_eq!(view.pods_of("u1").len(), 1);
+}
+
+/// Sieve, unobserved state (C05): deletions that no event told of.
+#[test]
+fn a_list_that_lacks_an_object_says_it_is_gone_unless_it_is_newer_than_the_list() {
+    let mut view = View::new(Resource::ReplicaSet);
+    view.insert(live("old", "u1", 5, 7));
+    view.insert(live("kept", "u2", 6, 7));
+    view.insert(live("new", "u3", 11, 7));
+    view.insert_pod(pod("p1", "u2", 5));
+    let listed: BTreeSet<Arc<str>> = [Arc::from("u2")].into();
+    let effects = view.retain_listed(Resource::ReplicaSet, &listed, 10);
+    assert_eq!(effects.look, BTreeSet::from([workload("old")]));
+    assert_eq!(view.workloads().count(), 2);
+    let effects = view.retain_listed(Resource::Pod, &BTreeSet::new(), 10);
+    assert_eq!(effects.observe, BTreeSet::from([ObjectKey::new("ns", "kept")]));
+}
+
+#[test]
+fn when_one_of_two_workloads_of_a_name_goes_the_other_is_observed() {
+    let mut view = View::new(Resource::ReplicaSet);
+    view.insert(live("a", "u1", 1, 7));
+    let mut other = live("a", "u2", 2, 7);
+    other.reference = ObjectRef::new(Resource::ReplicaSet, "other", "a");
+    view.insert(other);
+    assert_eq!(view.name_conflicts(), 1);
+    let effects = view.remove(&ObjectRef::new(Resource::ReplicaSet, "ns", "a"), "u1");
+    assert!(effects.observe.contains(&ObjectKey::new("other", "a")));
+    assert_eq!(view.name_conflicts(), 0);
+}
