@@ -26,8 +26,18 @@ impl Cluster {
     /// Applies every document of a YAML file (`ClusterRole`, `Role`, bindings and what they need) and waits until the
     /// rights that it grants to krane's ServiceAccount are in force.
     pub async fn install_rbac(&self, manifests: &Path) -> Result<(), Error> {
+        self.install_rbac_if(manifests, |_| true).await
+    }
+
+    /// [`install_rbac`](Self::install_rbac) of the documents that `keep` says yes to.
+    pub async fn install_rbac_if(
+        &self,
+        manifests: &Path,
+        keep: impl Fn(&Value) -> bool,
+    ) -> Result<(), Error> {
         let client = self.admin_client().await?;
-        let documents = read_manifests(manifests)?;
+        let mut documents = read_manifests(manifests)?;
+        documents.retain(keep);
         for document in &documents {
             apply(&client, manifests, document.clone()).await?;
         }

@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 pub const BEHAVIOUR_ANNOTATION: &str = "testcluster.krane.unkey.com/behaviour";
 
 /// What happens to a pod once it has a node. Chosen by [`BEHAVIOUR_ANNOTATION`], else by the tag of the pod's first
-/// image (`registry.example/app:crash`); any other tag is a pod that behaves well: an address, Running and Ready at
-/// once, gone at once when deleted.
+/// image (`registry.example/app:crash`), else [`Behaviour::Well`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Behaviour {
+    /// An address, Running and Ready at once; gone at once when deleted.
+    Well,
     /// Never started: no address, Pending.
     Pending,
     /// An address, but the image never arrives: Pending, `ErrImagePull`.
@@ -35,7 +36,8 @@ pub enum Behaviour {
 
 impl Behaviour {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
+        Self::Well,
         Self::Pending,
         Self::ImagePull,
         Self::Slow,
@@ -49,6 +51,7 @@ impl Behaviour {
     /// The value of the annotation and of the tag.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Well => "well",
             Self::Pending => "pending",
             Self::ImagePull => "image-pull",
             Self::Slow => "slow",
@@ -78,7 +81,13 @@ pub(crate) fn kwok_configuration() -> String {
         json!({
             "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
             "kind": "KwokConfiguration",
-            "options": {"podPlayStageParallelism": 16, "nodePlayStageParallelism": 4},
+            // Once there is a configuration, kwok has no defaults for these.
+            "options": {
+                "podPlayStageParallelism": 16,
+                "nodePlayStageParallelism": 4,
+                "nodeLeaseParallelism": 4,
+                "podsOnNodeSyncParallelism": 4,
+            },
         }),
         node_stage(),
         started(
@@ -127,10 +136,9 @@ pub(crate) fn kwok_configuration() -> String {
             &json!({"delete": true}),
         ),
     ];
-    documents
-        .iter()
-        .map(|document| format!("---\n{document}\n"))
-        .collect()
+    documents.iter().fold(String::new(), |text, document| {
+        text + "---\n" + &document.to_string() + "\n"
+    })
 }
 
 /// Which pending pods a stage is for.
@@ -177,7 +185,7 @@ fn started(name: &str, starts: &Starts, delay: u32, status: &str) -> Value {
             let others: Vec<&str> = Behaviour::ALL
                 .into_iter()
                 // A stuck pod starts well; only its end differs.
-                .filter(|behaviour| *behaviour != Behaviour::Stuck)
+                .filter(|behaviour| !matches!(behaviour, Behaviour::Well | Behaviour::Stuck))
                 .map(Behaviour::as_str)
                 .collect();
             requirement(&behaviour_expression(), "NotIn", &others)

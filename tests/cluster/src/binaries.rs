@@ -66,9 +66,10 @@ impl Binaries {
 
     /// The file of a program.
     pub fn program(&self, component: Component) -> &Path {
-        self.programs
-            .get(&component)
-            .map_or(Path::new(component.program()), PathBuf::as_path)
+        match self.programs.get(&component) {
+            Some(file) => file,
+            None => Path::new(component.program()),
+        }
     }
 
     /// Cilium's own CRD of CiliumNetworkPolicy.

@@ -110,17 +110,16 @@ fn tokens() -> Result<BTreeMap<&'static str, String>, Error> {
 
 /// kwok acts for kubelets and everything else on nodes; like the admin it may do anything.
 fn tokens_csv(tokens: &BTreeMap<&'static str, String>) -> String {
-    tokens
-        .iter()
-        .map(|(user, token)| {
-            let group = if user.starts_with("system:") {
-                ""
-            } else {
-                ",\"system:masters\""
-            };
-            format!("{token},{user},{user}{group}\n")
-        })
-        .collect()
+    let mut csv = String::new();
+    for (user, token) in tokens {
+        let group = if user.starts_with("system:") {
+            ""
+        } else {
+            ",\"system:masters\""
+        };
+        csv += &[token, ",", user, ",", user, group, "\n"].concat();
+    }
+    csv
 }
 
 fn random_token() -> Result<String, Error> {
@@ -132,7 +131,7 @@ fn random_token() -> Result<String, Error> {
             path: source.to_owned(),
             source: error,
         })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::{Cluster, Component, Error};
+use crate::{Cluster, Component, Error, process::Process};
 
 const RESTART_ATTEMPTS: usize = 20;
 const RESTART_PAUSE: Duration = Duration::from_millis(250);
@@ -27,7 +27,7 @@ impl Cluster {
 
     /// Kills a component (SIGKILL) and returns when it is gone; fine when it does not run.
     pub fn kill(&self, component: Component) -> Result<(), Error> {
-        self.with(component, |process| process.kill())?
+        self.with(component, Process::kill)?
     }
 
     /// Starts a killed component again, with the same port and data, and waits until etcd listens or the API server

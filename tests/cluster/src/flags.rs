@@ -135,6 +135,7 @@ impl Settings<'_> {
             "--manage-all-nodes=true".to_owned(),
             "--node-ip=127.0.0.1".to_owned(),
             "--node-lease-duration-seconds=120".to_owned(),
+            "--v=WARN".to_owned(),
         ]
     }
 

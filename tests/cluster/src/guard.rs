@@ -12,7 +12,8 @@
 //!   end those.
 
 use std::{
-    io,
+    ffi::OsString,
+    io::{self, Write as _},
     os::unix::process::CommandExt as _,
     path::Path,
     process::{Child, Command, Stdio},
@@ -20,11 +21,16 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-const ANCHOR: &str = "cat >/dev/null; kill -KILL 0";
-/// `$1` is the group, `$2` the folder; the loop ends at the latest after five seconds, should nobody reap the killed.
-const JANITOR: &str = "cat >/dev/null; n=0; \
-    while kill -KILL \"-$1\" 2>/dev/null && [ $n -lt 100 ]; do n=$((n+1)); sleep 0.05; done; \
-    [ -z \"$2\" ] || rm -rf -- \"$2\"";
+/// `read` is built into the shell: a child of the anchor would be one more member to reap.
+const ANCHOR: &str = "read -r _; kill -KILL 0";
+/// `$1` is the group, `$2` the folder. A line on the input says that the group is gone already. A member that is being
+/// killed may still write into the folder, hence the repetition.
+const JANITOR: &str = "read -r word; n=0; while [ $n -lt 50 ]; do \
+    [ \"$word\" = gone ] || kill -KILL \"-$1\" 2>/dev/null; \
+    [ -n \"$2\" ] || exit 0; \
+    rm -rf -- \"$2\" 2>/dev/null; \
+    [ -e \"$2\" ] || exit 0; \
+    n=$((n+1)); sleep 0.1; done";
 
 /// The two shells.
 #[derive(Debug)]
@@ -40,7 +46,7 @@ impl Guard {
         let janitor = shell(JANITOR)
             .arg("janitor")
             .arg(anchor.id().to_string())
-            .arg(folder.unwrap_or(Path::new("")))
+            .arg(folder.map_or_else(OsString::new, Into::into))
             .spawn();
         match janitor {
             Ok(janitor) => Ok(Self { anchor, janitor }),
@@ -70,8 +76,10 @@ impl Drop for Guard {
     fn drop(&mut self) {
         self.kill_all();
         let _ = self.anchor.wait();
-        // The janitor reads the end of its pipe, removes the folder and ends.
-        drop(self.janitor.stdin.take());
+        if let Some(mut janitor) = self.janitor.stdin.take() {
+            // The group's number may belong to somebody else from now on.
+            let _ = janitor.write_all(b"gone\n");
+        }
         let _ = self.janitor.wait();
     }
 }

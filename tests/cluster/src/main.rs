@@ -38,6 +38,7 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "flags of a command line")]
 struct Up {
     /// Nodes in each of the two pools.
     #[arg(long, default_value_t = Options::default().nodes)]

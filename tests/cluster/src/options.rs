@@ -2,6 +2,10 @@
 
 /// What a cluster is started with. The default is everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "switches that are independent of each other"
+)]
 pub struct Options {
     /// Nodes in each of the two pools (`untrusted-N`, `sentinel-N`), spread over three zones.
     pub nodes: u16,

@@ -43,7 +43,10 @@ mod tests {
 
     #[test]
     fn keeps_the_last_lines() {
-        let text: String = (0..100).map(|line| format!("line {line}\n")).collect();
+        let text = (0..100)
+            .map(|line| format!("line {line}"))
+            .collect::<Vec<_>>()
+            .join("\n");
         let tail = last_lines(&text);
         assert!(tail.starts_with("line 85\n"));
         assert!(tail.ends_with("line 99"));

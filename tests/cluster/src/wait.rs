@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{net::TcpStream, time::sleep};
 
-use crate::{Cluster, Component, Error};
+use crate::{Cluster, Component, Error, process::Process};
 
 const PERIOD: Duration = Duration::from_millis(40);
 
@@ -27,7 +27,7 @@ impl Cluster {
                 Ok(value) => return Ok(value),
                 Err(last) => last,
             };
-            self.with(component, |process| process.check())??;
+            self.with(component, Process::check)??;
             if started.elapsed() > limit {
                 let tail = self.with(component, |process| process.tail())?;
                 return Err(Error::NotReady {
