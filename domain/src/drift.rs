@@ -1,12 +1,26 @@
 //! What has to happen so that a live object becomes what krane renders.
 //!
-//! The comparison was measured on a real API server: whoever follows it writes exactly when a
-//! write would change something.
+//! The comparison was measured on a real API server (ssa-facts.md §3): whoever follows it writes
+//! when, and only when, a write would change something.
+
+mod compare;
+mod difference;
+mod foreign;
+mod fuse;
+mod hold;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
+pub use difference::{Difference, DifferenceKind};
+pub use foreign::Foreign;
+pub use fuse::FuseMemory;
+use serde_json::Value;
+
 use crate::desired::Invalid;
-use crate::object::{LiveObject, Rendered};
+use crate::labels;
+use crate::object::{LiveObject, Rendered, Resource};
 
 /// What to do about one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,82 +69,21 @@ pub struct Judgement {
     pub ignored_hold: Option<String>,
 }
 
-/// One field in which the live object is not what krane wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// Where: keys joined by dots, `[name=x]` for keyed items, `[0]` for others, `["a.b"]` for keys
-    /// with dots.
-    pub path: String,
-    /// In which way.
-    pub kind: DifferenceKind,
-    /// The value krane wants, unless it is secret or no scalar.
-    pub wanted: Option<String>,
-    /// The live value, unless it is secret, absent or no scalar.
-    pub live: Option<String>,
-    /// Hash of the live value.
-    pub(crate) live_hash: u64,
-}
-
-/// In which way a field differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DifferenceKind {
-    /// Wanted, and krane does not own it.
-    RenderedNotOwned,
-    /// Owned by krane, and not wanted.
-    OwnedNotRendered,
-    /// Owned, with another value.
-    Value,
-    /// List items of krane in another order.
-    Order,
-}
-
-/// Another manager that owns something where only krane should.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Foreign {
-    /// Field manager.
-    pub manager: String,
-    /// The paths it owns there, in the notation of [`Difference::path`].
-    pub paths: Vec<String>,
-}
-
-/// What an apply of ours did not achieve: the same attempt is not made again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FuseMemory {
-    rendered: u64,
-    left: Vec<(String, DifferenceKind, u64)>,
-}
-
-impl FuseMemory {
-    /// What the answer to our own apply still lacks; `None` when it is what was rendered.
-    pub fn after_apply(_rendered: &Rendered, _answer: &LiveObject) -> Option<Self> {
-        None
-    }
-}
-
-/// What to do about one object, with everything else the comparison found.
-///
-/// `fuse` is the memory of the last apply of this object; `unix_seconds` the wall clock, for holds.
-pub fn judge(
-    _rendered: &Rendered,
-    live: Option<&LiveObject>,
-    _fuse: Option<&FuseMemory>,
-    _unix_seconds: u64,
-) -> Judgement {
-    let decision = match live {
-        None => Decision::Create,
-        Some(live) if live.is_terminating => Decision::Terminating,
-        Some(live) if !live.is_ours() => Decision::NotOurs,
-        Some(_) => Decision::InPlace,
-    };
-    Judgement {
-        decision,
-        foreign: Vec::new(),
-        fused: Vec::new(),
-        ignored_hold: None,
+impl From<Decision> for Judgement {
+    fn from(decision: Decision) -> Self {
+        Self {
+            decision,
+            foreign: Vec::new(),
+            fused: Vec::new(),
+            ignored_hold: None,
+        }
     }
 }
 
 /// What to do about one object.
+///
+/// `fuse` is the memory of the last apply of this object, `unix_seconds` the wall clock, for
+/// holds.
 pub fn decide(
     rendered: &Rendered,
     live: Option<&LiveObject>,
@@ -138,4 +91,106 @@ pub fn decide(
     unix_seconds: u64,
 ) -> Decision {
     judge(rendered, live, fuse, unix_seconds).decision
+}
+
+/// As [`decide`], with everything else the comparison found.
+pub fn judge(
+    rendered: &Rendered,
+    live: Option<&LiveObject>,
+    fuse: Option<&FuseMemory>,
+    unix_seconds: u64,
+) -> Judgement {
+    let Some(live) = live else {
+        return Decision::Create.into();
+    };
+    if live.is_terminating {
+        return Decision::Terminating.into();
+    }
+    if !live.is_ours() {
+        return Decision::NotOurs.into();
+    }
+    let tree = live.value();
+    let differences = worth_a_write(compare::differences(rendered, &tree));
+    let foreign = foreign::foreign(live.reference.resource, &tree);
+    let (hold, ignored_hold) = match hold::read(live.reference.resource, &tree, unix_seconds) {
+        Ok(until) => (until, None),
+        Err(problem) => (None, Some(problem)),
+    };
+    let mut fused = Vec::new();
+    let decision = if let Some(until) = hold {
+        Decision::Held { until, differences }
+    } else if differences.is_empty() {
+        Decision::InPlace
+    } else if let Some(replacement) = replacement(rendered, live, &tree) {
+        replacement
+    } else if fuse.is_some_and(|fuse| fuse.covers(rendered, &differences)) {
+        fused = differences;
+        Decision::InPlace
+    } else {
+        Decision::Update {
+            uid: Arc::clone(&live.uid),
+            differences,
+        }
+    };
+    Judgement {
+        decision,
+        foreign,
+        fused,
+        ignored_hold,
+    }
+}
+
+/// A newer krane alone rewrites nothing: its number goes along with the next real change (D16).
+fn worth_a_write(differences: Vec<Difference>) -> Vec<Difference> {
+    let renderer = difference::join("metadata.annotations", labels::RENDERER_ANNOTATION);
+    if differences
+        .iter()
+        .all(|difference| difference.path == renderer)
+    {
+        return Vec::new();
+    }
+    differences
+}
+
+/// What to do when the API server would refuse an update of what differs; `None` when it would
+/// not.
+fn replacement(rendered: &Rendered, live: &LiveObject, tree: &Value) -> Option<Decision> {
+    let differs = |path| rendered.body.pointer(path) != tree.pointer(path);
+    let recreate = || Decision::Recreate {
+        uid: Arc::clone(&live.uid),
+    };
+    match live.reference.resource {
+        Resource::ReplicaSet if differs("/spec/selector") => {
+            let tenant = [
+                labels::WORKSPACE_ID,
+                labels::PROJECT_ID,
+                labels::ENVIRONMENT_ID,
+            ];
+            let wanted = rendered.body.pointer("/metadata/labels");
+            let wanted = |key| {
+                wanted
+                    .and_then(|labels| labels.get(key))
+                    .and_then(Value::as_str)
+            };
+            if tenant.iter().all(|key| live.label(key) == wanted(*key)) {
+                return Some(recreate());
+            }
+            Some(Decision::Refuse(Invalid::new(
+                "k8s_name",
+                format!(
+                    "{} belongs to another workspace, project or environment",
+                    live.reference
+                ),
+                "send another name, or delete the object that has it",
+            )))
+        }
+        Resource::Secret if differs("/type") || tree["immutable"] == Value::Bool(true) => {
+            Some(recreate())
+        }
+        Resource::ReplicaSet
+        | Resource::Secret
+        | Resource::Namespace
+        | Resource::CiliumNetworkPolicy
+        | Resource::Pod => None,
+    }
 }

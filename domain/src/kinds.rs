@@ -19,6 +19,9 @@ use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::pod::PodDigest;
 use crate::report::Report;
 
+/// Value of [`labels::RENDERER_ANNOTATION`]: raised whenever the same state renders differently.
+pub const RENDERER: &str = "1";
+
 /// A validated desired state of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Desired {
@@ -122,6 +125,11 @@ pub fn can_do_without(key: &SharedKey, rules: &Rules) -> bool {
         SharedKey::IsolationPolicy { .. } => !rules.is_cilium_required,
         SharedKey::Namespace(_) | SharedKey::PullSecret(_) => false,
     }
+}
+
+/// Whether a live isolation policy lets through all that is wanted, and more.
+pub fn only_loses_ports(rendered: &Rendered, live: &LiveObject) -> bool {
+    deployment::only_loses_ports(rendered, live)
 }
 
 /// The shared key that a live namespace, isolation policy or pull secret belongs to.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use decode::Undecodable;
+pub(crate) use decode::conceal;
 use serde_json::Value;
 
 use crate::ids::ObjectKey;

@@ -2,6 +2,7 @@
 
 mod fields;
 mod healthcheck;
+mod narrower;
 mod observe;
 mod render;
 mod shared;
@@ -16,7 +17,10 @@ pub use fields::{FIELD_TABLE, ProtoField};
 pub(super) use observe::{member_of_live, observe};
 pub(super) use render::render;
 pub(super) use shared::{render_shared, shared_key_of, shared_reference, watches};
+pub(crate) use template::is_public_variable;
 pub use validate::{validate, validate_delete};
+
+pub(crate) use narrower::only_loses_ports;
 
 use super::Member;
 use crate::desired::Invalid;

@@ -1,36 +1,58 @@
 //! What workloads share: namespace, isolation policy, pull secret.
 
-use serde_json::json;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
 use crate::canonical;
 use crate::ids::SharedKey;
-use crate::kinds::{Member, Rules, WatchSpec};
+use crate::kinds::{Member, PullSecret, RENDERER, Rules, WatchSpec};
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+
+/// Most ports Cilium takes in one entry of `toPorts`.
+const PORTS_PER_ENTRY: usize = 40;
 
 /// Which object a shared key stands for.
 pub(crate) fn shared_reference(key: &SharedKey) -> ObjectRef {
     match key {
-        SharedKey::Namespace(name) => ObjectRef::new(Resource::Namespace, "", name.clone()),
+        SharedKey::Namespace(name) => ObjectRef::new(Resource::Namespace, "", Arc::clone(name)),
         SharedKey::IsolationPolicy {
             namespace,
             environment,
         } => ObjectRef::new(
             Resource::CiliumNetworkPolicy,
-            namespace.clone(),
+            Arc::clone(namespace),
             policy_name(environment),
         ),
         SharedKey::PullSecret(namespace) => ObjectRef::new(
             Resource::Secret,
-            namespace.clone(),
+            Arc::clone(namespace),
             labels::PULL_SECRET_NAME,
         ),
     }
 }
 
 /// Name of the isolation policy of an environment (D18).
+///
+/// The hash keeps environments apart whose ids differ only in case or punctuation.
 pub(crate) fn policy_name(environment: &str) -> String {
-    let readable = environment.to_lowercase().replace('_', "-");
+    let lower = environment.to_lowercase().replace('_', "-");
+    // A dot between letters is legal in the name of an object, next to a dash it is not.
+    let is_legal = lower
+        .split('.')
+        .all(|part| !part.is_empty() && !part.starts_with('-') && !part.ends_with('-'));
+    let readable = if is_legal {
+        lower
+    } else {
+        lower.replace('.', "-")
+    };
     format!(
         "allow-sentinel-ingress-{readable}-{}",
         canonical::hex_of_text(environment, 8)
@@ -41,59 +63,182 @@ pub(crate) fn policy_name(environment: &str) -> String {
 pub(crate) fn render_shared(
     key: &SharedKey,
     members: &[Member],
-    _rules: &Rules,
+    rules: &Rules,
 ) -> Option<Rendered> {
     members.first()?;
     let reference = shared_reference(key);
-    let body = json!({ "metadata": { "name": &*reference.name } });
+    let body = match key {
+        SharedKey::Namespace(_) => namespace(&reference),
+        SharedKey::IsolationPolicy { environment, .. } => {
+            isolation_policy(&reference, environment, members)
+        }
+        SharedKey::PullSecret(_) => pull_secret(&reference, rules.pull_secret.as_ref()?),
+    };
     Some(Rendered { reference, body })
 }
 
-/// The shared key a live object belongs to.
+fn namespace(reference: &ObjectRef) -> Value {
+    json!({
+        "apiVersion": reference.resource.api_version(),
+        "kind": reference.resource.kind(),
+        "metadata": {
+            "name": &*reference.name,
+            "labels": {
+                labels::MANAGED_BY: labels::MANAGER,
+                labels::COMPONENT: labels::COMPONENT_NAMESPACE,
+            },
+            "annotations": { labels::RENDERER_ANNOTATION: RENDERER },
+        },
+    })
+}
+
+/// Only sentinels of the same workspace and environment reach the workloads, on their ports (S3).
+///
+/// An environment belongs to one workspace. Should members ever name several, each workspace's
+/// sentinels get a rule of their own, with that workspace's ports.
+fn isolation_policy(reference: &ObjectRef, environment: &str, members: &[Member]) -> Value {
+    let mut ports: BTreeMap<&str, BTreeSet<u16>> = BTreeMap::new();
+    for member in members {
+        ports
+            .entry(&member.workspace_id)
+            .or_default()
+            .insert(member.port);
+    }
+    let workspaces: Vec<&str> = ports.keys().copied().collect();
+    let workspace = workspaces.first().copied().unwrap_or_default();
+    let ingress: Vec<Value> = ports
+        .iter()
+        .map(|(id, ports)| rule(id, environment, ports))
+        .collect();
+    json!({
+        "apiVersion": reference.resource.api_version(),
+        "kind": reference.resource.kind(),
+        "metadata": {
+            "name": &*reference.name,
+            "namespace": &*reference.namespace,
+            "labels": {
+                labels::MANAGED_BY: labels::MANAGER,
+                labels::COMPONENT: labels::COMPONENT_POLICY,
+                labels::WORKSPACE_ID: workspace,
+                labels::ENVIRONMENT_ID: environment,
+            },
+            "annotations": { labels::RENDERER_ANNOTATION: RENDERER },
+        },
+        "spec": {
+            "description": format!(
+                "Deployments of workspace {}, environment {environment}: only their own sentinels \
+                 may connect",
+                workspaces.join(", "),
+            ),
+            "endpointSelector": { "matchLabels": {
+                labels::MANAGED_BY: labels::MANAGER,
+                labels::COMPONENT: labels::COMPONENT_DEPLOYMENT,
+                labels::ENVIRONMENT_ID: environment,
+            } },
+            "ingress": ingress,
+        },
+    })
+}
+
+fn rule(workspace: &str, environment: &str, ports: &BTreeSet<u16>) -> Value {
+    let ports: Vec<Value> = ports
+        .iter()
+        .map(|port| json!({ "port": port.to_string(), "protocol": "TCP" }))
+        .collect();
+    let entries: Vec<Value> = ports
+        .chunks(PORTS_PER_ENTRY)
+        .map(|ports| json!({ "ports": ports }))
+        .collect();
+    json!({
+        "fromEndpoints": [{ "matchLabels": {
+            labels::CILIUM_POD_NAMESPACE: labels::SENTINEL_NAMESPACE,
+            labels::WORKSPACE_ID: workspace,
+            labels::ENVIRONMENT_ID: environment,
+        } }],
+        "toPorts": entries,
+    })
+}
+
+fn pull_secret(reference: &ObjectRef, credentials: &PullSecret) -> Value {
+    let config = json!({ "auths": { credentials.url.as_str(): {
+        "username": credentials.username,
+        "password": credentials.password,
+    } } });
+    json!({
+        "apiVersion": reference.resource.api_version(),
+        "kind": reference.resource.kind(),
+        "metadata": {
+            "name": &*reference.name,
+            "namespace": &*reference.namespace,
+            "labels": {
+                labels::MANAGED_BY: labels::MANAGER,
+                labels::COMPONENT: labels::COMPONENT_PULL_SECRET,
+            },
+            "annotations": { labels::RENDERER_ANNOTATION: RENDERER },
+        },
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": { ".dockerconfigjson": STANDARD.encode(config.to_string()) },
+    })
+}
+
+/// The shared key a live object belongs to; `None` for what krane would not have named so.
 pub(crate) fn shared_key_of(live: &LiveObject) -> Option<SharedKey> {
     let reference = &live.reference;
-    match reference.resource {
-        Resource::Namespace => Some(SharedKey::Namespace(reference.name.clone())),
-        Resource::Secret => Some(SharedKey::PullSecret(reference.namespace.clone())),
-        Resource::CiliumNetworkPolicy | Resource::ReplicaSet | Resource::Pod => None,
+    let key = match reference.resource {
+        Resource::Namespace => SharedKey::Namespace(Arc::clone(&reference.name)),
+        Resource::Secret => SharedKey::PullSecret(Arc::clone(&reference.namespace)),
+        Resource::CiliumNetworkPolicy => SharedKey::IsolationPolicy {
+            namespace: Arc::clone(&reference.namespace),
+            environment: environment_of_policy(live)?,
+        },
+        Resource::ReplicaSet | Resource::Pod => return None,
+    };
+    (shared_reference(&key) == *reference).then_some(key)
+}
+
+/// From its label, or where somebody changed that, from its selector: the name proves it.
+fn environment_of_policy(live: &LiveObject) -> Option<Arc<str>> {
+    if live.label(labels::NETWORK_POLICY_ID).is_some() {
+        return None;
     }
+    let is_named_after = |id: &&str| policy_name(id) == *live.reference.name;
+    if let Some(id) = live.label(labels::ENVIRONMENT_ID).filter(is_named_after) {
+        return Some(id.into());
+    }
+    let value = live.value();
+    let selector = value.pointer("/spec/endpointSelector/matchLabels")?;
+    selector
+        .get(labels::ENVIRONMENT_ID)?
+        .as_str()
+        .filter(is_named_after)
+        .map(Arc::from)
 }
 
 /// What the deployments controller lists and watches.
 pub(crate) fn watches(rules: &Rules) -> Vec<WatchSpec> {
-    let spec = |resource, selector: &[(&str, Option<&str>)], field: &str| WatchSpec {
+    let spec = |resource, terms: &[&str]| WatchSpec {
         resource,
         namespace: None,
-        label_selector: selector
-            .iter()
-            .map(|(key, value)| match value {
-                Some(value) => format!("{key}={value}"),
-                None => format!("!{key}"),
-            })
-            .collect::<Vec<_>>()
-            .join(","),
-        field_selector: field.to_owned(),
+        label_selector: terms.join(","),
+        field_selector: String::new(),
     };
-    let ours = (labels::MANAGED_BY, Some(labels::MANAGER));
-    let component = |value| (labels::COMPONENT, Some(value));
-    let workload = [ours, component(labels::COMPONENT_DEPLOYMENT)];
+    let is = |key: &str, value: &str| format!("{key}={value}");
+    let ours = is(labels::MANAGED_BY, labels::MANAGER);
+    let workload = is(labels::COMPONENT, labels::COMPONENT_DEPLOYMENT);
+    let policy = is(labels::COMPONENT, labels::COMPONENT_POLICY);
+    let not_sent = format!("!{}", labels::NETWORK_POLICY_ID);
     let mut watches = vec![
-        spec(Resource::ReplicaSet, &workload, ""),
-        spec(Resource::Pod, &workload, ""),
-        spec(Resource::Namespace, &[ours], ""),
-        spec(
-            Resource::CiliumNetworkPolicy,
-            &[
-                ours,
-                component(labels::COMPONENT_POLICY),
-                (labels::NETWORK_POLICY_ID, None),
-            ],
-            "",
-        ),
+        spec(Resource::ReplicaSet, &[&ours, &workload]),
+        spec(Resource::Pod, &[&ours, &workload]),
+        spec(Resource::Namespace, &[&ours]),
+        spec(Resource::CiliumNetworkPolicy, &[&ours, &policy, &not_sent]),
     ];
     if rules.pull_secret.is_some() {
-        let name = format!("metadata.name={}", labels::PULL_SECRET_NAME);
-        watches.push(spec(Resource::Secret, &[], &name));
+        // Anything wider is forbidden: the right on Secrets is for this name only.
+        watches.push(WatchSpec {
+            field_selector: format!("metadata.name={}", labels::PULL_SECRET_NAME),
+            ..spec(Resource::Secret, &[])
+        });
     }
     watches
 }

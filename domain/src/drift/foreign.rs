@@ -1,0 +1,71 @@
+//! Others that own fields where only krane should (ssa-facts.md §5.1).
+
+use serde_json::{Map, Value};
+
+use super::compare::is_own;
+use super::difference::join;
+use crate::object::Resource;
+
+/// Another manager that owns something where only krane should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// Field manager.
+    pub manager: String,
+    /// The paths it owns there, in the notation of [`super::Difference::path`].
+    pub paths: Vec<String>,
+}
+
+/// The parts of an object in which nobody else may own anything.
+const fn exclusive(resource: Resource) -> &'static [&'static str] {
+    match resource {
+        Resource::ReplicaSet => &["spec"],
+        Resource::CiliumNetworkPolicy => &["spec", "specs"],
+        Resource::Secret => &["data"],
+        Resource::Namespace | Resource::Pod => &[],
+    }
+}
+
+/// Who owns what in the exclusive parts of a live object.
+pub(super) fn foreign(resource: Resource, live: &Value) -> Vec<Foreign> {
+    let entries = live
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array);
+    entries
+        .into_iter()
+        .flatten()
+        .filter(|entry| !is_own(entry))
+        .filter_map(|entry| {
+            let fields = entry.get("fieldsV1")?;
+            let mut paths = Vec::new();
+            for part in exclusive(resource) {
+                if let Some(node) = fields.get(format!("f:{part}")) {
+                    leaves(part, node, &mut paths);
+                }
+            }
+            let manager = entry
+                .get("manager")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            (!paths.is_empty()).then(|| Foreign {
+                manager: manager.to_owned(),
+                paths,
+            })
+        })
+        .collect()
+}
+
+fn leaves(path: &str, node: &Value, paths: &mut Vec<String>) {
+    let empty = Map::new();
+    let parts = node.as_object().unwrap_or(&empty);
+    if parts.keys().all(|name| name == ".") {
+        paths.push(path.to_owned());
+    }
+    for (name, node) in parts.iter().filter(|(name, _)| *name != ".") {
+        let path = match name.split_once(':') {
+            Some(("f", key)) => join(path, key),
+            Some((_, keys)) => format!("{path}[{keys}]"),
+            None => join(path, name),
+        };
+        leaves(&path, node, paths);
+    }
+}

@@ -1,0 +1,70 @@
+//! The variables a workload starts with.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::kinds::deployment::DesiredDeployment;
+
+/// Optional variables in the order of the protocol.
+const DESCRIPTIVE: [&str; 6] = [
+    "UNKEY_ENVIRONMENT_SLUG",
+    "UNKEY_REGION",
+    "UNKEY_GIT_COMMIT_SHA",
+    "UNKEY_GIT_BRANCH",
+    "UNKEY_GIT_REPO",
+    "UNKEY_GIT_COMMIT_MESSAGE",
+];
+
+/// Name of the variable that holds the encrypted ones.
+const ENCRYPTED: &str = "UNKEY_ENCRYPTED_ENV";
+
+/// Names of the variables every workload gets.
+const IDENTITY: [&str; 6] = [
+    "PORT",
+    "UNKEY_WORKSPACE_ID",
+    "UNKEY_PROJECT_ID",
+    "UNKEY_ENVIRONMENT_ID",
+    "UNKEY_DEPLOYMENT_ID",
+    "UNKEY_INSTANCE_ID",
+];
+
+/// Whether krane itself makes this variable, and not in secret: its value may be shown (D38).
+pub(crate) fn is_public_variable(name: &str) -> bool {
+    IDENTITY.contains(&name) || DESCRIPTIVE.contains(&name)
+}
+
+/// All variables, each name once, in a fixed order (resources.md §3.5).
+pub(super) fn variables(desired: &DesiredDeployment) -> Vec<Value> {
+    let mut variables = vec![
+        variable("PORT", &desired.port.to_string()),
+        variable("UNKEY_WORKSPACE_ID", &desired.workspace_id),
+        variable("UNKEY_PROJECT_ID", &desired.project_id),
+        variable("UNKEY_ENVIRONMENT_ID", &desired.environment_id),
+        variable("UNKEY_DEPLOYMENT_ID", &desired.deployment_id),
+    ];
+    let encrypted = &desired.encrypted_environment_variables;
+    if !encrypted.is_empty() {
+        variables.push(variable(ENCRYPTED, &STANDARD.encode(encrypted)));
+    }
+    for name in DESCRIPTIVE {
+        if let Some(value) = desired.descriptive_variables.get(name) {
+            variables.push(variable(name, value));
+        }
+    }
+    variables.push(json!({
+        "name": "UNKEY_INSTANCE_ID",
+        "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } },
+    }));
+    variables
+}
+
+/// A variable whose value reaches the process as it is: the kubelet turns `$$` into `$` and
+/// expands `$(NAME)` otherwise (D17, B30).
+fn variable(name: &str, value: &str) -> Value {
+    if value.is_empty() {
+        // The API server drops an empty value; so nothing is sent that could differ.
+        return json!({ "name": name });
+    }
+    json!({ "name": name, "value": value.replace('$', "$$") })
+}

@@ -1,0 +1,103 @@
+//! Counts, sizes and ports.
+
+use crate::desired::Invalid;
+use crate::kinds::Rules;
+use crate::kinds::deployment::AutoscalingInput;
+
+/// The port of workloads that name none (S3).
+pub(in crate::kinds::deployment) const DEFAULT_PORT: u16 = 8080;
+
+/// 1,000 cores: no node is larger, and no sum of requests overflows.
+const MAX_CPU_MILLICORES: u64 = 1_000_000;
+
+/// 64 TiB, for the same reasons.
+const MAX_MEMORY_MIB: u64 = 64 * 1024 * 1024;
+
+/// Pods wanted. With autoscaling at least its minimum, until the autoscaler itself is built.
+pub(super) fn replicas(
+    replicas: i32,
+    autoscaling: Option<AutoscalingInput>,
+    rules: &Rules,
+) -> Result<u32, Invalid> {
+    let within = |field: &str, count: u32| {
+        if count <= rules.max_replicas {
+            return Ok(count);
+        }
+        Err(Invalid::new(
+            field,
+            format!(
+                "{count} is more than the {} allowed here",
+                rules.max_replicas
+            ),
+            "ask for fewer, or raise deployments.max_replicas",
+        ))
+    };
+    let fixed = u32::try_from(replicas).map_err(|_| {
+        Invalid::new(
+            "replicas",
+            format!("{replicas} is negative"),
+            "send 0 or more",
+        )
+    })?;
+    let fixed = within("replicas", fixed)?;
+    let Some(policy) = autoscaling else {
+        return Ok(fixed);
+    };
+    if policy.min_replicas == 0 {
+        return Err(Invalid::new(
+            "autoscaling.min_replicas",
+            "is 0",
+            "send 1 or more",
+        ));
+    }
+    if policy.max_replicas < policy.min_replicas {
+        return Err(Invalid::new(
+            "autoscaling.max_replicas",
+            format!(
+                "{} is less than min_replicas {}",
+                policy.max_replicas, policy.min_replicas
+            ),
+            "send at least min_replicas",
+        ));
+    }
+    within("autoscaling.max_replicas", policy.max_replicas)?;
+    Ok(fixed.max(policy.min_replicas))
+}
+
+pub(super) fn cpu_millicores(millicores: i64) -> Result<u64, Invalid> {
+    positive("cpu_millicores", millicores, MAX_CPU_MILLICORES)
+}
+
+pub(super) fn memory_mib(mebibytes: i64) -> Result<u64, Invalid> {
+    positive("memory_mib", mebibytes, MAX_MEMORY_MIB)
+}
+
+fn positive(field: &str, number: i64, limit: u64) -> Result<u64, Invalid> {
+    match u64::try_from(number) {
+        Ok(number) if number > limit => Err(Invalid::new(
+            field,
+            format!("{number} is more than {limit}"),
+            "send what a node can have",
+        )),
+        Ok(number) if number > 0 => Ok(number),
+        Ok(_) | Err(_) => Err(Invalid::new(
+            field,
+            format!("{number} is not positive"),
+            "send 1 or more",
+        )),
+    }
+}
+
+/// The container port; without one it is [`DEFAULT_PORT`].
+pub(super) fn port(port: i32) -> Result<u16, Invalid> {
+    if port <= 0 {
+        return Ok(DEFAULT_PORT);
+    }
+    u16::try_from(port).map_err(|_| {
+        Invalid::new(
+            "port",
+            format!("{port} is no port"),
+            "send 1 to 65535, or 0 for 8080",
+        )
+    })
+}
