@@ -199,3 +199,36 @@ impl Error {
         tail.contains("address already in use")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use super::*;
+
+    fn ended_with(tail: &str) -> Error {
+        Error::Exited {
+            component: Component::ApiServer,
+            status: ExitStatus::from_raw(256),
+            tail: tail.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_taken_port_is_told_apart() {
+        assert!(
+            ended_with("listen tcp 127.0.0.1:1: bind: address already in use").is_port_collision()
+        );
+        assert!(!ended_with("unknown flag: --x").is_port_collision());
+        assert!(!Error::NoCacheFolder.is_port_collision());
+    }
+
+    #[test]
+    fn an_ended_program_is_shown_with_its_log() {
+        let text = ended_with("unknown flag: --x").to_string();
+        assert!(
+            text.contains("kube-apiserver") && text.contains("unknown flag"),
+            "{text}"
+        );
+    }
+}
