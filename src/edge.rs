@@ -1,0 +1,3 @@
+//! The adapters of the actors' ports: everything that speaks to another process.
+
+pub mod cluster;

@@ -1,0 +1,171 @@
+//! The body of a server-side apply. Pure.
+
+use bytes::Bytes;
+use krane_domain::object::Rendered;
+use krane_domain::refusal::{Refusal, RefusalClass};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
+
+use super::reply::json_problem;
+
+/// Largest request body the API server reads, in bytes.
+pub(super) const LARGEST_BODY: usize = 3 << 20;
+
+/// What belongs to the API server: with managedFields an apply is refused, with a resourceVersion
+/// a no-op becomes a conflict, and a status is ignored or refused.
+const SERVERS_OWN: [&str; 5] = [
+    "managedFields",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "uid",
+];
+
+/// The bytes to send. With `uid` the apply can only meet the object of that uid.
+pub(super) fn body(object: &Rendered, uid: Option<&str>) -> Result<Bytes, Refusal> {
+    debug_assert!(
+        is_free_of_server_fields(&object.body),
+        "{} must be rendered",
+        object.reference
+    );
+    let bytes = serde_json::to_vec(&Manifest {
+        body: &object.body,
+        uid,
+    })
+    .map_err(|error| refused(object, &json_problem(&error)))?;
+    if bytes.len() > LARGEST_BODY {
+        let size = bytes.len();
+        let problem = format!(
+            "its manifest of {size} bytes is over the API server's limit of {LARGEST_BODY}; make \
+             its variables or its command smaller"
+        );
+        return Err(refused(object, &problem));
+    }
+    Ok(Bytes::from(bytes))
+}
+
+fn refused(object: &Rendered, problem: &str) -> Refusal {
+    Refusal {
+        class: RefusalClass::Permanent,
+        code: 0,
+        message: format!("{} was not sent: {problem}", object.reference),
+        retry_after: None,
+    }
+}
+
+fn is_free_of_server_fields(body: &Value) -> bool {
+    body.get("status").is_none()
+        && SERVERS_OWN
+            .iter()
+            .all(|key| body["metadata"].get(key).is_none())
+}
+
+/// A rendered object without the server's own fields and with the uid, written without a copy.
+struct Manifest<'a> {
+    body: &'a Value,
+    uid: Option<&'a str>,
+}
+
+impl Serialize for Manifest<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let empty = Map::new();
+        let fields = self.body.as_object().unwrap_or(&empty);
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in fields.iter().filter(|(key, _)| *key != "status") {
+            match value.as_object() {
+                Some(fields) if key == "metadata" => {
+                    map.serialize_entry(
+                        key,
+                        &Meta {
+                            fields,
+                            uid: self.uid,
+                        },
+                    )?;
+                }
+                _ => map.serialize_entry(key, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+struct Meta<'a> {
+    fields: &'a Map<String, Value>,
+    uid: Option<&'a str>,
+}
+
+impl Serialize for Meta<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self
+            .fields
+            .iter()
+            .filter(|(key, _)| !SERVERS_OWN.contains(&key.as_str()))
+        {
+            map.serialize_entry(key, value)?;
+        }
+        if let Some(uid) = self.uid {
+            map.serialize_entry("uid", uid)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use krane_domain::object::{ObjectRef, Resource};
+    use serde_json::json;
+
+    use super::*;
+
+    fn rendered(body: Value) -> Rendered {
+        Rendered {
+            reference: ObjectRef::new(Resource::ReplicaSet, "ws-1", "app-1"),
+            body,
+        }
+    }
+
+    fn sent(object: &Rendered, uid: Option<&str>) -> Value {
+        serde_json::from_slice(&body(object, uid).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_uid_is_added_to_what_was_rendered_and_nothing_else() {
+        let manifest = json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {"name": "app-1", "labels": {"a": "b"}}, "spec": {"replicas": 0},
+        });
+        let object = rendered(manifest.clone());
+        assert_eq!(sent(&object, None), manifest);
+        let mut expected = manifest;
+        expected["metadata"]["uid"] = json!("u-1");
+        assert_eq!(sent(&object, Some("u-1")), expected);
+    }
+
+    /// helm/helm#31361 (B24): an apply made from an object that was read.
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "must be rendered"))]
+    fn an_object_that_was_read_never_goes_out_with_the_servers_fields() {
+        let object = rendered(json!({
+            "metadata": {"name": "app-1", "uid": "u-0", "resourceVersion": "7", "generation": 3,
+                "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{}]},
+            "status": {"replicas": 1},
+        }));
+        assert_eq!(
+            sent(&object, Some("u-1")),
+            json!({"metadata": {"name": "app-1", "uid": "u-1"}})
+        );
+    }
+
+    #[test]
+    fn a_body_over_the_servers_limit_is_refused_here_with_its_size() {
+        let object = rendered(json!({"metadata": {}, "spec": "x".repeat(LARGEST_BODY)}));
+        let refusal = body(&object, None).unwrap_err();
+        assert_eq!(refusal.class, RefusalClass::Permanent);
+        assert!(
+            refusal.message.contains("3145758 bytes"),
+            "{}",
+            refusal.message
+        );
+    }
+}
