@@ -397,6 +397,11 @@ impl Backlog {
         self.entries.iter().filter_map(|(key, entry)| entry.in_trouble(key))
     }
 
+    /// The trouble a key is in, if it is.
+    pub fn trouble_of(&self, key: &WorkKey) -> Option<InTrouble> {
+        self.entries.get(key)?.in_trouble(key)
+    }
+
     /// Workloads that wait for shared objects, and for which.
     pub fn blocked(&self) -> impl Iterator<Item = (&WorkKey, &BTreeSet<SharedKey>)> {
         self.entries.iter().filter_map(|(key, entry)| match &entry.phase {

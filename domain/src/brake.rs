@@ -45,8 +45,6 @@ impl Brake {
         while self.recent.front().is_some_and(|at| *at + WINDOW <= now) {
             self.recent.pop_front();
         }
-        // What the control plane names again is no longer held.
-        self.held.retain(|key| unknown.contains(key));
         if unknown.is_empty() {
             return Verdict::Release(unknown);
         }
@@ -63,6 +61,11 @@ impl Brake {
     /// The objects whose deletion is held.
     pub fn held(&self) -> &BTreeSet<ObjectKey> {
         &self.held
+    }
+
+    /// Forgets held objects that are gone for another reason.
+    pub fn retain(&mut self, exists: impl Fn(&ObjectKey) -> bool) {
+        self.held.retain(|key| exists(key));
     }
 
     /// The control plane spoke about the object again: nothing to hold.
@@ -134,9 +137,23 @@ mod tests {
     fn an_object_that_is_named_again_is_not_held_by_the_next_pass() {
         let mut brake = Brake::default();
         assert_eq!(brake.judge(keys(0..50), 50, 10, Duration::ZERO), Verdict::Hold);
+        for key in keys(0..50) {
+            brake.named(&key);
+        }
         assert!(matches!(
             brake.judge(keys(50..51), 50, 10, Duration::from_secs(60)),
             Verdict::Release(_)
         ));
+    }
+
+    #[test]
+    fn an_unanswered_question_does_not_let_go_of_what_is_held() {
+        let mut brake = Brake::default();
+        assert_eq!(brake.judge(keys(0..50), 50, 10, Duration::ZERO), Verdict::Hold);
+        // The next pass reached only one of them.
+        assert_eq!(brake.judge(keys(0..1), 50, 10, Duration::from_secs(60)), Verdict::Hold);
+        assert_eq!(brake.held().len(), 50);
+        brake.retain(|key| *key.name != *"d7");
+        assert_eq!(brake.held().len(), 49);
     }
 }

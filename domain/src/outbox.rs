@@ -1,10 +1,11 @@
 //! Reports on their way to the control plane.
 //!
-//! Per object the latest report wins, one is in flight, and a failed one is retried until it is
+//! Reports carry no namespace, so they are kept by name. Per name the latest report wins, one is in flight, and a failed one is retried until it is
 //! delivered or replaced. What was delivered is remembered, so that nothing is said twice
 //! without need, and said again from time to time in case the other side forgot.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ids::{Moment, ObjectKey};
@@ -29,8 +30,8 @@ pub enum Delivery {
 /// All reports of one controller.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    entries: BTreeMap<ObjectKey, Entry>,
-    due: BTreeSet<(Moment, ObjectKey)>,
+    entries: BTreeMap<Arc<str>, Entry>,
+    due: BTreeSet<(Moment, Arc<str>)>,
     in_flight: usize,
 }
 
@@ -57,8 +58,8 @@ impl Outbox {
     /// This is what is true of the object now. Sent at `at` when it differs from what was
     /// delivered, at once when `at` is now.
     pub fn observe(&mut self, report: Report, now: Moment, at: Moment) {
-        let key = report.key().clone();
-        let Some(entry) = self.entries.get_mut(&key) else {
+        let name = Arc::clone(&report.key().name);
+        let Some(entry) = self.entries.get_mut(&name) else {
             let entry = Entry {
                 wanted: report,
                 wanted_since: now,
@@ -67,8 +68,8 @@ impl Outbox {
                 refusals: 0,
                 phase: Phase::Due(at),
             };
-            self.entries.insert(key.clone(), entry);
-            self.due.insert((at, key));
+            self.entries.insert(Arc::clone(&name), entry);
+            self.due.insert((at, name));
             return;
         };
         if entry.wanted == report {
@@ -80,15 +81,15 @@ impl Outbox {
         match entry.phase {
             Phase::InFlight(_) => {}
             Phase::Quiet if entry.delivered.as_ref() == Some(&entry.wanted) => {}
-            Phase::Quiet | Phase::Due(_) => self.schedule(&key, at),
+            Phase::Quiet | Phase::Due(_) => self.schedule(&name, at),
         }
     }
 
     /// The next report to send, with the moment it became true.
     pub fn next(&mut self, now: Moment) -> Option<(Report, Moment)> {
-        let (_, key) = self.due.first().filter(|(at, _)| *at <= now).cloned()?;
-        self.leave_due(&key);
-        let entry = self.entries.get_mut(&key)?;
+        let (_, name) = self.due.first().filter(|(at, _)| *at <= now).cloned()?;
+        self.leave_due(&name);
+        let entry = self.entries.get_mut(&name)?;
         entry.phase = Phase::InFlight(entry.wanted.clone());
         self.in_flight += 1;
         Some((entry.wanted.clone(), entry.wanted_since))
@@ -103,7 +104,7 @@ impl Outbox {
         retry_at: Moment,
         jitter: f64,
     ) {
-        let Some(entry) = self.entries.get_mut(key) else { return };
+        let Some(entry) = self.entries.get_mut(&key.name) else { return };
         let Phase::InFlight(sent) = std::mem::replace(&mut entry.phase, Phase::Quiet) else {
             return;
         };
@@ -129,7 +130,7 @@ impl Outbox {
             }
         };
         if let Some(at) = again_at {
-            self.schedule(key, at);
+            self.schedule(&key.name, at);
         }
     }
 
@@ -137,31 +138,31 @@ impl Outbox {
     pub fn refresh(&mut self, mut at: impl FnMut(&ObjectKey) -> Moment) {
         let quiet: Vec<ObjectKey> = self
             .entries
-            .iter()
-            .filter(|(_, entry)| !matches!(entry.phase, Phase::InFlight(_)))
-            .filter(|(_, entry)| entry.delivered.as_ref() != Some(&entry.wanted) || entry.is_live())
-            .map(|(key, _)| key.clone())
+            .values()
+            .filter(|entry| !matches!(entry.phase, Phase::InFlight(_)))
+            .filter(|entry| entry.delivered.as_ref() != Some(&entry.wanted) || entry.is_live())
+            .map(|entry| entry.wanted.key().clone())
             .collect();
         for key in quiet {
             let at = at(&key);
-            self.schedule(&key, at);
+            self.schedule(&key.name, at);
         }
     }
 
     /// Deliveries lost with their reporter are due again.
     pub fn abandon(&mut self, now: Moment) {
-        let lost: Vec<ObjectKey> = self
+        let lost: Vec<Arc<str>> = self
             .entries
             .iter()
             .filter(|(_, entry)| matches!(entry.phase, Phase::InFlight(_)))
-            .map(|(key, _)| key.clone())
+            .map(|(name, _)| Arc::clone(name))
             .collect();
-        for key in lost {
+        for name in lost {
             self.in_flight -= 1;
-            if let Some(entry) = self.entries.get_mut(&key) {
+            if let Some(entry) = self.entries.get_mut(&name) {
                 entry.phase = Phase::Quiet;
             }
-            self.schedule(&key, now);
+            self.schedule(&name, now);
         }
     }
 
@@ -176,12 +177,12 @@ impl Outbox {
 
     /// Objects whose last wish was anything but gone: what the control plane believes exists.
     pub fn live(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.entries.iter().filter(|(_, entry)| entry.is_live()).map(|(key, _)| key)
+        self.entries.values().filter(|entry| entry.is_live()).map(|entry| entry.wanted.key())
     }
 
-    /// What was last wanted said of this object.
-    pub fn wanted(&self, key: &ObjectKey) -> Option<&Report> {
-        self.entries.get(key).map(|entry| &entry.wanted)
+    /// What was last wanted said under this name, whichever namespace it was about.
+    pub fn wanted(&self, name: &str) -> Option<&Report> {
+        self.entries.get(name).map(|entry| &entry.wanted)
     }
 
     /// When [`Self::next`] has something to give.
@@ -202,17 +203,17 @@ impl Outbox {
             .count()
     }
 
-    fn schedule(&mut self, key: &ObjectKey, at: Moment) {
-        self.leave_due(key);
-        if let Some(entry) = self.entries.get_mut(key) {
+    fn schedule(&mut self, name: &Arc<str>, at: Moment) {
+        self.leave_due(name);
+        if let Some(entry) = self.entries.get_mut(name) {
             entry.phase = Phase::Due(at);
-            self.due.insert((at, key.clone()));
+            self.due.insert((at, Arc::clone(name)));
         }
     }
 
-    fn leave_due(&mut self, key: &ObjectKey) {
-        if let Some(Phase::Due(at)) = self.entries.get(key).map(|entry| &entry.phase) {
-            self.due.remove(&(*at, key.clone()));
+    fn leave_due(&mut self, name: &Arc<str>) {
+        if let Some(Phase::Due(at)) = self.entries.get(name).map(|entry| &entry.phase) {
+            self.due.remove(&(*at, Arc::clone(name)));
         }
     }
 }

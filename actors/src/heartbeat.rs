@@ -1,0 +1,102 @@
+//! Tells the control plane every 30 s that this region is alive.
+//!
+//! Waits for nothing else. When it dies nothing is lost but a beat.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::ports::{ControlPlane, RpcFailure};
+
+/// Time between beats.
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// What a heartbeat understands.
+#[derive(Debug)]
+pub enum HeartbeatMessage {
+    /// Time for a beat.
+    Beat,
+    /// A beat was taken, or not.
+    Beaten(Result<(), RpcFailure>),
+}
+
+impl Message for HeartbeatMessage {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Beat => "beat",
+            Self::Beaten(_) => "beaten",
+        }
+    }
+}
+
+/// A heartbeat's state.
+pub struct Heartbeat {
+    control_plane: Arc<dyn ControlPlane>,
+    /// Set once the control plane took a beat of this process: only then does it know the region,
+    /// and only then may its `not_found` be believed.
+    is_known: Arc<AtomicBool>,
+    is_failing: bool,
+    call: JoinSet<()>,
+}
+
+impl Heartbeat {
+    /// A heartbeat that sets `is_known` at its first success.
+    pub fn new(control_plane: Arc<dyn ControlPlane>, is_known: Arc<AtomicBool>) -> Self {
+        Self { control_plane, is_known, is_failing: false, call: JoinSet::new() }
+    }
+
+    fn beat(&mut self, context: &Context<HeartbeatMessage>) {
+        context.later(INTERVAL, HeartbeatMessage::Beat);
+        while self.call.try_join_next().is_some() {}
+        if !self.call.is_empty() {
+            return;
+        }
+        let control_plane = Arc::clone(&self.control_plane);
+        let address = context.address.clone();
+        self.call.spawn(async move {
+            let result = control_plane.heartbeat().await;
+            let _ = address.send_own(HeartbeatMessage::Beaten(result));
+        });
+    }
+
+    fn beaten(&mut self, result: Result<(), RpcFailure>) {
+        match result {
+            Ok(()) => {
+                self.is_known.store(true, Ordering::Relaxed);
+                if std::mem::take(&mut self.is_failing) {
+                    tracing::info!("heartbeat gets through again");
+                }
+            }
+            Err(failure) => {
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    let (code, message) = (failure.code, failure.message);
+                    tracing::warn!(code, message, "heartbeat failed; the next one is in 30 s");
+                }
+            }
+        }
+    }
+}
+
+impl Behaviour for Heartbeat {
+    type Message = HeartbeatMessage;
+
+    async fn started(&mut self, context: &Context<HeartbeatMessage>) -> Result<(), ActorError> {
+        self.beat(context);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: HeartbeatMessage,
+        context: &Context<HeartbeatMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            HeartbeatMessage::Beat => self.beat(context),
+            HeartbeatMessage::Beaten(result) => self.beaten(result),
+        }
+        Ok(())
+    }
+}

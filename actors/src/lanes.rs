@@ -1,0 +1,223 @@
+//! What one lane does: brings one key about, in the cluster.
+//!
+//! A lane decides with pure functions and acts through the cluster port, one object after the
+//! other. It holds no state of its own: whatever it finds out is in the store or in its outcome.
+
+mod settle;
+mod shared;
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use krane_domain::backlog::{Outcome, Task, Trouble, TroubleKind};
+use krane_domain::desired::{Change, State};
+use krane_domain::ids::{ObjectKey, SharedKey, WorkKey};
+use krane_domain::kinds::Desired;
+use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_domain::report::Report;
+
+use crate::metrics::ControllerMetrics;
+use crate::ports::{Clock, Cluster};
+use crate::status::StatusBoard;
+use crate::store::Store;
+
+/// A lane that takes longer is cut off, and its state quarantined.
+pub const DEADLINE: Duration = Duration::from_secs(90);
+
+/// What lanes work with. Cheap to clone.
+#[derive(Clone)]
+pub struct LaneContext {
+    /// What the controller knows.
+    pub store: Arc<Store>,
+    /// The cluster.
+    pub cluster: Arc<dyn Cluster>,
+    /// Wall clock, for holds.
+    pub clock: Arc<dyn Clock>,
+    /// The tree's clock.
+    pub board: StatusBoard,
+    /// Whether writes are allowed at all (`safety.writes`).
+    pub writes: Arc<AtomicBool>,
+    /// Counters.
+    pub metrics: ControllerMetrics,
+}
+
+/// Why a lane stops short of its goal.
+pub(crate) enum Stop {
+    /// Shared objects first.
+    Blocked(BTreeSet<SharedKey>),
+    /// Trouble.
+    Trouble(Trouble),
+}
+
+impl From<Trouble> for Stop {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+/// What bringing about one object took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settlement {
+    /// Whether something was written.
+    pub(crate) wrote: bool,
+    /// Fingerprint of the live object.
+    pub(crate) live: Option<u64>,
+}
+
+/// Runs a lane to its end. Panics and overruns end as quarantine of this key alone.
+pub async fn run(task: Task, context: LaneContext) -> Outcome {
+    let key = task.key.clone();
+    let work = AssertUnwindSafe(work(&task, &context)).catch_unwind();
+    match tokio::time::timeout(DEADLINE, work).await {
+        Ok(Ok(Ok(outcome))) => outcome,
+        Ok(Ok(Err(Stop::Blocked(on)))) => Outcome::Blocked(on),
+        Ok(Ok(Err(Stop::Trouble(trouble)))) => Outcome::Trouble(trouble),
+        Ok(Err(_panic)) => {
+            context.metrics.lane_panics.inc();
+            Outcome::Trouble(Trouble::new(
+                TroubleKind::Quarantined,
+                format!(
+                    "applying {key} made krane panic; nothing else is affected. Report this as a \
+                     defect with the log line of the panic, or send a corrected state"
+                ),
+            ))
+        }
+        Err(_elapsed) => Outcome::Trouble(Trouble::new(
+            TroubleKind::Quarantined,
+            format!(
+                "applying {key} took longer than {} s and was cut off; look at the API server's \
+                 latency and webhooks",
+                DEADLINE.as_secs()
+            ),
+        )),
+    }
+}
+
+async fn work(task: &Task, context: &LaneContext) -> Result<Outcome, Stop> {
+    match (&task.key, &task.state) {
+        (WorkKey::Shared(shared), _) => shared::bring_about(shared, context).await,
+        (WorkKey::Workload(key), Some(state)) => {
+            workload(key, state, task.was_settled, context).await
+        }
+        (WorkKey::Workload(_), None) => Ok(Outcome::Done { live: None, repaired: false }),
+    }
+}
+
+async fn workload(
+    key: &ObjectKey,
+    state: &State,
+    was_settled: bool,
+    context: &LaneContext,
+) -> Result<Outcome, Stop> {
+    fault_hook(key).await;
+    match &state.change {
+        Err(invalid) => Err(Trouble::new(
+            TroubleKind::Quarantined,
+            format!("the desired state of {key} is invalid: {invalid}"),
+        )
+        .into()),
+        Ok(Change::Delete) => delete(key, context).await,
+        Ok(Change::Apply(desired)) => apply(desired, was_settled, context).await,
+    }
+}
+
+async fn apply(
+    desired: &Desired,
+    was_settled: bool,
+    context: &LaneContext,
+) -> Result<Outcome, Stop> {
+    let rules = context.store.rules();
+    let missing: BTreeSet<SharedKey> = desired
+        .needs(rules)
+        .into_iter()
+        .filter(|shared| !shared::is_in_place(shared, context))
+        .collect();
+    if !missing.is_empty() {
+        return Err(Stop::Blocked(missing));
+    }
+    let mut primary = None;
+    let mut wrote = false;
+    for rendered in desired.render(rules) {
+        let settlement = settle::settle(&rendered, was_settled, context).await?;
+        wrote |= settlement.wrote;
+        primary.get_or_insert(settlement.live);
+    }
+    Ok(Outcome::Done { live: primary.flatten(), repaired: wrote && was_settled })
+}
+
+async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop> {
+    let live = context.store.with(|memory| memory.view.workload(key).cloned());
+    if let Some(live) = live {
+        settle::delete(&live, context).await?;
+    }
+    let now = context.board.now();
+    context.store.with(|memory| {
+        if context.store.controller().has_reports()
+            && memory.view.workload(key).is_none()
+            && memory.view.namespaces_with(&key.name).next().is_none()
+        {
+            memory.outbox.observe(Report::Gone { key: key.clone() }, now, now);
+        }
+        memory.to_observe.insert(key.clone());
+    });
+    Ok(Outcome::Done { live: None, repaired: false })
+}
+
+/// Errors unless writing is allowed.
+pub(crate) fn writing(context: &LaneContext) -> Result<(), Stop> {
+    if context.writes.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    Err(Trouble::new(
+        TroubleKind::Waiting,
+        "writes are switched off (safety.writes = \"off\"); switch them on to go on",
+    )
+    .into())
+}
+
+/// What a refusal means for the key that met it.
+pub(crate) fn refused(what: &str, refusal: &Refusal) -> Trouble {
+    let (kind, remedy) = match refusal.class {
+        RefusalClass::Permanent => (
+            TroubleKind::Quarantined,
+            "it is retried rarely; a corrected state replaces it at once",
+        ),
+        RefusalClass::Transient | RefusalClass::Reevaluate | RefusalClass::Unauthenticated => {
+            (TroubleKind::Transient, "it is retried")
+        }
+        RefusalClass::Configuration => (
+            TroubleKind::Misconfigured,
+            "check krane's ClusterRole, quotas and admission webhooks",
+        ),
+        RefusalClass::NamespaceMissing => (TroubleKind::Transient, "the namespace is made first"),
+        RefusalClass::NamespaceTerminating => {
+            (TroubleKind::Waiting, "it goes on when the namespace is gone")
+        }
+        RefusalClass::KindMissing => (
+            TroubleKind::Waiting,
+            "the API server does not know this kind; install its CRD",
+        ),
+    };
+    let mut trouble = Trouble::new(kind, format!("{what}: {refusal}; {remedy}"));
+    trouble.retry_after = refusal.retry_after;
+    trouble
+}
+
+/// Makes lanes of specially named objects misbehave, in builds made for tests only.
+#[cfg(feature = "fault-hooks")]
+#[expect(clippy::panic, reason = "this panic is the fault under test")]
+async fn fault_hook(key: &ObjectKey) {
+    if key.name.starts_with("fault-panic") {
+        panic!("fault hook");
+    }
+    if key.name.starts_with("fault-hang") {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(not(feature = "fault-hooks"))]
+async fn fault_hook(_key: &ObjectKey) {}

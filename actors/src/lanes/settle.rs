@@ -1,0 +1,255 @@
+//! One object: compare, write only what differs, believe only what the API server answers.
+
+use krane_domain::backlog::{Trouble, TroubleKind};
+use krane_domain::drift::{self, Decision, FuseMemory};
+use krane_domain::object::{LiveObject, Rendered, Resource};
+use krane_domain::refusal::RefusalClass;
+
+use super::{LaneContext, Settlement, Stop, refused, writing};
+
+/// Decisions from a fresh view before the lane gives way and tries again later.
+const ROUNDS: usize = 4;
+
+/// Makes the live object equal to what is rendered.
+///
+/// `is_repair`: the object was in place before, so that a difference now is drift.
+pub(super) async fn settle(
+    rendered: &Rendered,
+    is_repair: bool,
+    context: &LaneContext,
+) -> Result<Settlement, Stop> {
+    let what = rendered.reference.to_string();
+    for _ in 0..ROUNDS {
+        let (live, fuse) = context.store.with(|memory| {
+            (
+                memory.view.get(&rendered.reference).cloned(),
+                memory.fuses.get(&rendered.reference).cloned(),
+            )
+        });
+        let seconds = context.clock.unix_seconds();
+        match drift::decide(rendered, live.as_deref(), fuse.as_ref(), seconds) {
+            Decision::InPlace => {
+                context.metrics.apply_skipped.inc();
+                return Ok(Settlement { wrote: false, live: live.map(|live| live.fingerprint) });
+            }
+            Decision::Create => {
+                writing(context)?;
+                if !is_free(rendered, context).await? {
+                    continue;
+                }
+                if is_repair {
+                    context.metrics.drift_detected.inc();
+                }
+                if let Some(settlement) = write(rendered, None, is_repair, context).await? {
+                    return Ok(settlement);
+                }
+            }
+            Decision::Update { uid, differences } => {
+                writing(context)?;
+                if is_repair {
+                    context.metrics.drift_detected.inc();
+                    let paths: Vec<&str> =
+                        differences.iter().map(|difference| difference.path.as_str()).collect();
+                    tracing::info!(object = %what, differs = ?paths, "repairing drift");
+                }
+                if let Some(settlement) = write(rendered, Some(&uid), is_repair, context).await? {
+                    return Ok(settlement);
+                }
+            }
+            Decision::Recreate { .. } => {
+                writing(context)?;
+                if let Some(live) = live {
+                    delete(&live, context).await?;
+                }
+            }
+            Decision::Terminating => {
+                return Err(Trouble::new(
+                    TroubleKind::Waiting,
+                    format!("{what} is being deleted; it is made again when it is gone"),
+                )
+                .into());
+            }
+            Decision::NotOurs => return Err(not_ours(&what).into()),
+            Decision::Held { until, .. } => return Err(held(&what, until, seconds).into()),
+            Decision::Refuse(invalid) => {
+                return Err(Trouble::new(
+                    TroubleKind::Quarantined,
+                    format!("{what} cannot be changed to what is wanted: {invalid}"),
+                )
+                .into());
+            }
+        }
+    }
+    Err(Trouble::new(
+        TroubleKind::Transient,
+        format!("{what} keeps changing while krane writes it; it is retried"),
+    )
+    .into())
+}
+
+/// Before a create: whether nothing has that name. An object of ours that the watch has not shown
+/// yet is taken into the view; a foreign one is left alone.
+async fn is_free(rendered: &Rendered, context: &LaneContext) -> Result<bool, Stop> {
+    let reference = &rendered.reference;
+    let found = match context.cluster.metadata(reference).await {
+        Ok(found) => found,
+        Err(refusal) if refusal.class == RefusalClass::NamespaceMissing => None,
+        Err(refusal) => return Err(refused(&format!("reading {reference}"), &refusal).into()),
+    };
+    match found {
+        None => Ok(true),
+        Some(metadata) if metadata.is_terminating => Err(Trouble::new(
+            TroubleKind::Waiting,
+            format!("{reference} is being deleted; it is made again when it is gone"),
+        )
+        .into()),
+        Some(metadata) if metadata.is_ours() => {
+            context.store.with(|memory| memory.view.exhume(&metadata.uid));
+            refresh(rendered, context).await?;
+            Ok(false)
+        }
+        Some(_) => Err(not_ours(&reference.to_string()).into()),
+    }
+}
+
+/// Applies. `None`: the view was stale and is fresh now, decide again.
+async fn write(
+    rendered: &Rendered,
+    uid: Option<&str>,
+    is_repair: bool,
+    context: &LaneContext,
+) -> Result<Option<Settlement>, Stop> {
+    let reference = &rendered.reference;
+    match context.cluster.apply(rendered, uid).await {
+        Ok(live) => {
+            context.metrics.apply_writes.inc();
+            if is_repair {
+                context.metrics.drift_repaired.inc();
+            }
+            let fuse = FuseMemory::after_apply(rendered, &live);
+            let fingerprint = live.fingerprint;
+            let now = context.board.now();
+            context.store.with(|memory| {
+                match fuse {
+                    Some(fuse) => memory.fuses.insert(reference.clone(), fuse),
+                    None => memory.fuses.remove(reference),
+                };
+                let effects = memory.view.insert(live);
+                memory.to_observe.extend(effects.observe);
+                // What our own write did to the view needs no second look; what it did to
+                // objects shared with others does.
+                for key in effects.look {
+                    if matches!(key, krane_domain::ids::WorkKey::Shared(_))
+                        && reference.resource == context.store.controller().primary()
+                    {
+                        memory.backlog.look(&key, now);
+                    }
+                }
+            });
+            Ok(Some(Settlement { wrote: true, live: Some(fingerprint) }))
+        }
+        Err(refusal) if refusal.class == RefusalClass::Reevaluate => {
+            refresh(rendered, context).await?;
+            Ok(None)
+        }
+        Err(refusal) => {
+            if refusal.class == RefusalClass::NamespaceMissing {
+                forget_namespace(rendered, context);
+            }
+            Err(refused(&format!("applying {reference}"), &refusal).into())
+        }
+    }
+}
+
+/// Reads the object again, because the view was shown to be stale.
+async fn refresh(rendered: &Rendered, context: &LaneContext) -> Result<(), Stop> {
+    let reference = &rendered.reference;
+    let fresh = context.cluster.get(reference).await;
+    let now = context.board.now();
+    match fresh {
+        Ok(Some(live)) => {
+            context.store.with(|memory| {
+                let effects = memory.view.insert(live);
+                memory.to_observe.extend(effects.observe);
+            });
+            Ok(())
+        }
+        Ok(None) => {
+            context.store.with(|memory| {
+                if let Some(known) = memory.view.get(reference).cloned() {
+                    let effects = memory.view.remove(reference, &known.uid);
+                    memory.take_effects(effects, now);
+                }
+            });
+            Ok(())
+        }
+        Err(refusal) => Err(refused(&format!("reading {reference}"), &refusal).into()),
+    }
+}
+
+/// The namespace is gone although it looked in place: it has to be put in place again.
+fn forget_namespace(rendered: &Rendered, context: &LaneContext) {
+    let namespace = &rendered.reference.namespace;
+    let reference =
+        krane_domain::object::ObjectRef::new(Resource::Namespace, "", std::sync::Arc::clone(namespace));
+    context.store.with(|memory| {
+        memory.foreign_namespaces.remove(namespace);
+        if let Some(known) = memory.view.get(&reference).cloned() {
+            memory.view.remove(&reference, &known.uid);
+        }
+    });
+}
+
+/// Deletes a live object of ours, by its uid.
+pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<(), Stop> {
+    let reference = &live.reference;
+    if !live.is_ours() {
+        return Err(not_ours(&reference.to_string()).into());
+    }
+    if live.is_terminating {
+        return Err(Trouble::new(
+            TroubleKind::Waiting,
+            format!("{reference} is being deleted"),
+        )
+        .into());
+    }
+    writing(context)?;
+    match context.cluster.delete(reference, &live.uid).await {
+        Ok(()) => {
+            context.metrics.apply_deletes.inc();
+            let now = context.board.now();
+            context.store.with(|memory| {
+                memory.fuses.remove(reference);
+                let effects = memory.view.remove(reference, &live.uid);
+                memory.to_observe.extend(effects.observe);
+                for key in effects.look {
+                    if matches!(key, krane_domain::ids::WorkKey::Shared(_)) {
+                        memory.backlog.look(&key, now);
+                    }
+                }
+            });
+            Ok(())
+        }
+        Err(refusal) => Err(refused(&format!("deleting {reference}"), &refusal).into()),
+    }
+}
+
+fn not_ours(what: &str) -> Trouble {
+    Trouble::new(
+        TroubleKind::Misconfigured,
+        format!(
+            "{what} exists without the label app.kubernetes.io/managed-by=krane and is left \
+             alone; delete it or give it that label"
+        ),
+    )
+}
+
+fn held(what: &str, until: u64, seconds: u64) -> Trouble {
+    let left = until.saturating_sub(seconds);
+    let mut trouble = Trouble::new(
+        TroubleKind::Waiting,
+        format!("{what} is on hold for another {left} s (annotation krane.unkey.com/hold)"),
+    );
+    trouble.retry_after = Some(std::time::Duration::from_secs(left.clamp(1, 60)));
+    trouble
+}

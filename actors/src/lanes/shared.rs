@@ -1,0 +1,151 @@
+//! Objects that several workloads need: namespace, isolation policy, pull secret.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
+use krane_domain::drift::{self, Decision};
+use krane_domain::ids::SharedKey;
+use krane_domain::kinds::{self, Member};
+use krane_domain::object::Rendered;
+
+use super::{LaneContext, Stop, refused, settle};
+
+/// A policy without members is kept this long: its environment may come back.
+const MEMBERLESS: Duration = Duration::from_secs(600);
+
+/// Whether a workload may count on this object.
+pub(super) fn is_in_place(shared: &SharedKey, context: &LaneContext) -> bool {
+    let rules = context.store.rules();
+    if let SharedKey::Namespace(namespace) = shared
+        && context.store.with(|memory| memory.foreign_namespaces.contains(namespace))
+    {
+        return true;
+    }
+    let Some(rendered) = render(shared, context) else { return true };
+    let resource = rendered.reference.resource;
+    let (live, fuse, kind_is_missing) = context.store.with(|memory| {
+        (
+            memory.view.get(&rendered.reference).cloned(),
+            memory.fuses.get(&rendered.reference).cloned(),
+            memory.kinds_missing.contains(&resource),
+        )
+    });
+    if kind_is_missing {
+        return kinds::can_do_without(shared, rules);
+    }
+    match drift::decide(&rendered, live.as_deref(), fuse.as_ref(), context.clock.unix_seconds()) {
+        Decision::InPlace => true,
+        Decision::Held { .. } => live.is_some(),
+        // A policy that would only lose ports is safe to count on.
+        Decision::Update { .. } => is_only_narrower(shared, &rendered, context),
+        Decision::Create
+        | Decision::Terminating
+        | Decision::NotOurs
+        | Decision::Recreate { .. }
+        | Decision::Refuse(_) => false,
+    }
+}
+
+/// Brings a shared object about, or removes it when nobody has needed it for long enough.
+pub(super) async fn bring_about(
+    shared: &SharedKey,
+    context: &LaneContext,
+) -> Result<Outcome, Stop> {
+    let Some(rendered) = render(shared, context) else {
+        return retire(shared, context).await;
+    };
+    context.store.with(|memory| memory.memberless.remove(shared));
+    if let SharedKey::Namespace(namespace) = shared
+        && use_as_it_is(namespace, context).await?
+    {
+        return Ok(Outcome::Done { live: None, repaired: false });
+    }
+    if is_only_narrower(shared, &rendered, context) && !is_quiet(context) {
+        let mut trouble = Trouble::new(
+            TroubleKind::Waiting,
+            format!("{shared} loses ports once the replay of desired states is over"),
+        );
+        trouble.retry_after = Some(crate::store::QUIET);
+        return Err(trouble.into());
+    }
+    let settlement = settle::settle(&rendered, false, context).await?;
+    Ok(Outcome::Done { live: settlement.live, repaired: false })
+}
+
+fn render(shared: &SharedKey, context: &LaneContext) -> Option<Rendered> {
+    let mut members: Vec<Member> = context.store.with(|memory| {
+        let mut members = memory.view.members_of(shared);
+        members.extend(memory.wanted.of(shared).cloned());
+        members
+    });
+    members.sort();
+    members.dedup();
+    kinds::render_shared(shared, &members, context.store.rules())
+}
+
+/// A namespace that somebody else made is used and not labelled.
+async fn use_as_it_is(namespace: &Arc<str>, context: &LaneContext) -> Result<bool, Stop> {
+    let reference = kinds::shared_reference(&SharedKey::Namespace(Arc::clone(namespace)));
+    if context.store.with(|memory| memory.view.get(&reference).is_some()) {
+        return Ok(false);
+    }
+    let found = context
+        .cluster
+        .metadata(&reference)
+        .await
+        .map_err(|refusal| refused(&format!("reading {reference}"), &refusal))?;
+    match found {
+        Some(metadata) if metadata.is_terminating => Err(Trouble::new(
+            TroubleKind::Waiting,
+            format!("{reference} is being deleted; it is made again when it is gone"),
+        )
+        .into()),
+        Some(metadata) if !metadata.is_ours() => {
+            context.store.with(|memory| memory.foreign_namespaces.insert(Arc::clone(namespace)));
+            Ok(true)
+        }
+        Some(_) | None => Ok(false),
+    }
+}
+
+/// Nobody needs the object. A policy goes after a while; namespaces and secrets stay.
+async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, Stop> {
+    let done = Outcome::Done { live: None, repaired: false };
+    let reference = kinds::shared_reference(shared);
+    let live = context.store.with(|memory| memory.view.get(&reference).cloned());
+    let (SharedKey::IsolationPolicy { .. }, Some(live)) = (shared, live) else {
+        context.store.with(|memory| memory.memberless.remove(shared));
+        return Ok(done);
+    };
+    let now = context.board.now();
+    let since = context.store.with(|memory| *memory.memberless.entry(shared.clone()).or_insert(now));
+    let due = since + MEMBERLESS;
+    if due > now || !is_quiet(context) {
+        let left = due.saturating_sub(now).max(Duration::from_secs(10));
+        let mut trouble = Trouble::new(
+            TroubleKind::Waiting,
+            format!("no workload needs {shared} any more; it is removed in {} s", left.as_secs()),
+        );
+        trouble.retry_after = Some(left);
+        return Err(trouble.into());
+    }
+    settle::delete(&live, context).await?;
+    context.store.with(|memory| memory.memberless.remove(shared));
+    Ok(done)
+}
+
+fn is_quiet(context: &LaneContext) -> bool {
+    let now = context.board.now();
+    context.store.with(|memory| memory.is_stream_quiet(now))
+}
+
+/// Whether the live policy lets through everything the rendered one does, and more: then only
+/// ports of workloads that no longer exist would go.
+fn is_only_narrower(shared: &SharedKey, rendered: &Rendered, context: &LaneContext) -> bool {
+    if !matches!(shared, SharedKey::IsolationPolicy { .. }) {
+        return false;
+    }
+    let live = context.store.with(|memory| memory.view.get(&rendered.reference).cloned());
+    live.is_some_and(|live| kinds::only_loses_ports(rendered, &live))
+}

@@ -1,0 +1,232 @@
+//! Owns the lanes of one controller: at most one per key, a bounded number in all.
+//!
+//! Never waits for the cluster itself; lanes do, and report back.
+//! When it dies its lanes die with it. The store still has every desired state, and the next
+//! incarnation looks again at every key whose lane was lost.
+
+use std::time::Duration;
+
+use krane_domain::backlog::{InTrouble, Outcome, TroubleKind};
+use krane_domain::ids::{Moment, ObjectKey, WorkKey};
+use tokio::task::JoinSet;
+
+use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::address::Address;
+use crate::lanes::{self, LaneContext};
+use crate::reporter::ReporterMessage;
+
+/// Chores that need no exact moment.
+const HOUSEKEEPING: Duration = Duration::from_secs(30);
+/// How long a deleted object is remembered: two full replays.
+const TOMBSTONE: Duration = Duration::from_secs(20 * 60);
+
+/// What a reconciler understands.
+#[derive(Debug)]
+pub enum ReconcilerMessage {
+    /// Keys may be ready.
+    Work,
+    /// A lane ended.
+    LaneEnded {
+        /// Its key.
+        key: WorkKey,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A waiting time may be over.
+    Timer,
+    /// Time for chores.
+    Housekeeping,
+}
+
+impl Message for ReconcilerMessage {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::LaneEnded { .. } => "lane_ended",
+            Self::Timer => "timer",
+            Self::Housekeeping => "housekeeping",
+        }
+    }
+}
+
+/// A reconciler's state.
+pub struct Reconciler {
+    lanes: LaneContext,
+    max_lanes: usize,
+    running: JoinSet<()>,
+    armed: Option<Moment>,
+    reporter: Address<ReporterMessage>,
+}
+
+impl Reconciler {
+    /// A reconciler with room for this many lanes.
+    pub fn new(
+        lanes: LaneContext,
+        max_lanes: usize,
+        reporter: Address<ReporterMessage>,
+    ) -> Self {
+        Self { lanes, max_lanes, running: JoinSet::new(), armed: None, reporter }
+    }
+
+    fn start_lanes(&mut self, context: &Context<ReconcilerMessage>) {
+        while self.running.try_join_next().is_some() {}
+        let now = context.board.now();
+        loop {
+            let task = self.lanes.store.with(|memory| {
+                memory.backlog.wake_due(now);
+                (memory.backlog.in_flight() < self.max_lanes)
+                    .then(|| memory.backlog.next(now))
+                    .flatten()
+            });
+            let Some(task) = task else { break };
+            let lanes = self.lanes.clone();
+            let address = context.address.clone();
+            self.running.spawn(async move {
+                let key = task.key.clone();
+                let outcome = lanes::run(task, lanes).await;
+                // Only fails when this reconciler is gone, and then the lane is accounted lost.
+                let _ = address.send_own(ReconcilerMessage::LaneEnded { key, outcome });
+            });
+        }
+        self.arm_timer(context);
+    }
+
+    fn arm_timer(&mut self, context: &Context<ReconcilerMessage>) {
+        let now = context.board.now();
+        let next = self.lanes.store.with(|memory| memory.backlog.next_timer());
+        if let Some(at) = next
+            && self.armed.is_none_or(|armed| at < armed || armed <= now)
+        {
+            self.armed = Some(at);
+            context.later(at.saturating_sub(now), ReconcilerMessage::Timer);
+        }
+    }
+
+    fn end_lane(&self, key: &WorkKey, outcome: Outcome, context: &Context<ReconcilerMessage>) {
+        let now = context.board.now();
+        let jitter = fastrand::f64();
+        let before = self.trouble_of(key);
+        self.lanes.store.with(|memory| {
+            let backlog = &mut memory.backlog;
+            match outcome {
+                Outcome::Done { .. } => {
+                    backlog.finish(key, outcome, now, jitter);
+                    if let WorkKey::Shared(shared) = key {
+                        backlog.unblock(shared, now);
+                    }
+                }
+                Outcome::Blocked(ref on) => {
+                    let on = on.clone();
+                    backlog.finish(key, outcome, now, jitter);
+                    for shared in on {
+                        backlog.look(&WorkKey::Shared(shared), now);
+                    }
+                }
+                Outcome::Trouble(_) => backlog.finish(key, outcome, now, jitter),
+            }
+        });
+        self.log_trouble(key, before.as_ref(), self.trouble_of(key).as_ref());
+        if self.lanes.store.with(|memory| !memory.to_observe.is_empty()) {
+            let _ = self.reporter.try_send(ReporterMessage::Look);
+        }
+    }
+
+    fn trouble_of(&self, key: &WorkKey) -> Option<InTrouble> {
+        self.lanes.store.with(|memory| memory.backlog.trouble_of(key))
+    }
+
+    /// One line when trouble begins, changes or ends; attempts in between are only counted.
+    fn log_trouble(&self, key: &WorkKey, before: Option<&InTrouble>, after: Option<&InTrouble>) {
+        let controller = self.lanes.store.controller().name();
+        match (before, after) {
+            (before, Some(after)) => {
+                let is_same = before.is_some_and(|before| {
+                    before.trouble.kind == after.trouble.kind && before.version == after.version
+                });
+                if is_same {
+                    return;
+                }
+                let (kind, reason) = (after.trouble.kind.name(), &after.trouble.reason);
+                let version = after.version;
+                match after.trouble.kind {
+                    TroubleKind::Quarantined | TroubleKind::Misconfigured => {
+                        tracing::error!(controller, %key, version, kind, reason, "cannot apply");
+                    }
+                    TroubleKind::Transient => {
+                        tracing::warn!(controller, %key, version, kind, reason, "apply failed");
+                    }
+                    TroubleKind::Waiting => {
+                        tracing::info!(controller, %key, version, kind, reason, "apply waits");
+                    }
+                }
+            }
+            (Some(before), None) if before.trouble.kind != TroubleKind::Waiting => {
+                let attempts = before.attempts;
+                tracing::info!(controller, %key, attempts, "trouble is over");
+            }
+            (Some(_) | None, None) => {}
+        }
+    }
+
+    fn keep_house(&self, context: &Context<ReconcilerMessage>) {
+        let now = context.board.now();
+        self.lanes.store.with(|memory| {
+            memory.backlog.forget_gone(now.saturating_sub(TOMBSTONE));
+            memory.outbox.forget_gone(now);
+            let live: std::collections::BTreeSet<ObjectKey> =
+                memory.view.workloads().map(|live| live.reference.key()).collect();
+            memory.outdated.retain(|key, _| live.contains(key));
+        });
+    }
+}
+
+impl Behaviour for Reconciler {
+    type Message = ReconcilerMessage;
+
+    async fn started(&mut self, context: &Context<ReconcilerMessage>) -> Result<(), ActorError> {
+        let now = context.board.now();
+        self.lanes.store.with(|memory| memory.backlog.abandon_lanes(now));
+        context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
+        self.start_lanes(context);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: ReconcilerMessage,
+        context: &Context<ReconcilerMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            ReconcilerMessage::Work => {}
+            ReconcilerMessage::Timer => self.armed = None,
+            ReconcilerMessage::LaneEnded { key, outcome } => self.end_lane(&key, outcome, context),
+            ReconcilerMessage::Housekeeping => {
+                self.keep_house(context);
+                context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
+            }
+        }
+        self.start_lanes(context);
+        Ok(())
+    }
+
+    async fn stopping(&mut self, _context: &Context<ReconcilerMessage>) {
+        // A write that was sent is allowed to be answered; nothing new starts.
+        let grace = Duration::from_secs(1);
+        let drained = async { while self.running.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(grace, drained).await;
+        self.running.abort_all();
+    }
+}
+
+/// Asks a reconciler to look for work. A full mailbox already asks.
+pub(crate) fn nudge(reconciler: &Address<ReconcilerMessage>) {
+    let _ = reconciler.try_send(ReconcilerMessage::Work);
+}
+
+/// Everything about these addresses and stores is shared; the reconciler owns only its lanes.
+impl std::fmt::Debug for Reconciler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reconciler").field("max_lanes", &self.max_lanes).finish_non_exhaustive()
+    }
+}
+

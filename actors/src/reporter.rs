@@ -1,0 +1,314 @@
+//! Tells the control plane what really runs: the latest status of each object, once.
+//!
+//! Never guesses from what is desired. When it dies, reports in flight are due again, and the
+//! next incarnation looks at every object once more.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use krane_domain::ids::{Moment, ObjectKey};
+use krane_domain::kinds::{self, Observation};
+use krane_domain::object::LiveObject;
+use krane_domain::outbox::Delivery;
+use krane_domain::report::Report;
+use tokio::task::JoinSet;
+
+use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::metrics::ControllerMetrics;
+use crate::ports::{ControlPlane, RpcFailure, RpcFailureKind};
+use crate::store::{Memory, Store};
+
+/// Reports in flight at once.
+const MAX_IN_FLIGHT: usize = 32;
+/// First reports after a start are spread over at most this long …
+const SPREAD: Duration = Duration::from_secs(10);
+/// … at this much per object.
+const SPREAD_PER_OBJECT: Duration = Duration::from_millis(5);
+
+/// What a reporter understands.
+#[derive(Debug)]
+pub enum ReporterMessage {
+    /// The status of some workloads may have changed.
+    Look,
+    /// A report was delivered, or not.
+    Sent {
+        /// Its object.
+        key: ObjectKey,
+        /// How it went.
+        result: Result<(), RpcFailure>,
+    },
+    /// A report may be due.
+    Timer,
+    /// The control plane may have forgotten everything.
+    Refresh,
+}
+
+impl Message for ReporterMessage {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Look => "look",
+            Self::Sent { .. } => "sent",
+            Self::Timer => "timer",
+            Self::Refresh => "refresh",
+        }
+    }
+}
+
+/// A reporter's state.
+pub struct Reporter {
+    store: Arc<Store>,
+    control_plane: Arc<dyn ControlPlane>,
+    metrics: ControllerMetrics,
+    sending: JoinSet<()>,
+    armed: Option<Moment>,
+    last_failure: Option<String>,
+}
+
+impl Reporter {
+    /// A reporter on this store.
+    pub fn new(
+        store: Arc<Store>,
+        control_plane: Arc<dyn ControlPlane>,
+        metrics: ControllerMetrics,
+    ) -> Self {
+        let sending = JoinSet::new();
+        Self { store, control_plane, metrics, sending, armed: None, last_failure: None }
+    }
+
+    /// Looks at everything once: live objects are reported, and what the control plane was told
+    /// of and is no longer there is reported as gone.
+    fn look_at_all(&self, context: &Context<ReporterMessage>) {
+        let now = context.board.now();
+        self.store.with(|memory| {
+            memory.outbox.abandon(now);
+            memory.breaker.abandon_probe(now);
+            memory.to_observe.clear();
+            let mut keys: std::collections::BTreeSet<ObjectKey> =
+                memory.view.workloads().map(|live| live.reference.key()).collect();
+            keys.extend(memory.outbox.live().cloned());
+            let spread = SPREAD.min(SPREAD_PER_OBJECT.saturating_mul(
+                u32::try_from(keys.len()).unwrap_or(u32::MAX),
+            ));
+            for key in keys {
+                let at = now + spread.mul_f64(fastrand::f64());
+                self.observe(memory, &key, now, at);
+            }
+        });
+    }
+
+    fn look_at_changed(&self, context: &Context<ReporterMessage>) {
+        let now = context.board.now();
+        self.store.with(|memory| {
+            for key in std::mem::take(&mut memory.to_observe) {
+                self.observe(memory, &key, now, now);
+            }
+        });
+    }
+
+    fn observe(&self, memory: &mut Memory, key: &ObjectKey, now: Moment, at: Moment) {
+        let Some(live) = memory.view.workload(key).cloned() else {
+            self.observe_absence(memory, key, now);
+            return;
+        };
+        if kinds::question_id(self.store.controller(), &live).is_none() {
+            tracing::warn!(object = %live.reference, "its id label is missing: not reported");
+            return;
+        }
+        if !is_the_one_of_its_name(memory, key) {
+            tracing::error!(
+                object = %live.reference,
+                "another namespace has a workload of this name; reports carry no namespace, so \
+                 this one is not reported: rename one of them"
+            );
+            return;
+        }
+        let Some(observation) = self.digest(memory, &live) else { return };
+        match observation.outdated {
+            0 => memory.outdated.remove(key),
+            outdated => memory.outdated.insert(key.clone(), outdated),
+        };
+        memory.outbox.observe(observation.report, now, at);
+    }
+
+    /// A panic over the pods of one workload leaves all others alone.
+    fn digest(&self, memory: &Memory, live: &LiveObject) -> Option<Observation> {
+        let pods = memory.view.pods_of(&live.uid);
+        let pods: Vec<_> = pods.iter().map(AsRef::as_ref).collect();
+        let (controller, rules) = (self.store.controller(), self.store.rules());
+        let digest = AssertUnwindSafe(|| kinds::observe(controller, live, &pods, rules));
+        let observation = std::panic::catch_unwind(digest).ok();
+        if observation.is_none() {
+            self.metrics.lane_panics.inc();
+            tracing::error!(object = %live.reference, "its pods made krane panic: not reported");
+        }
+        observation
+    }
+
+    fn observe_absence(&self, memory: &mut Memory, key: &ObjectKey, now: Moment) {
+        memory.outdated.remove(key);
+        let was_told = matches!(
+            memory.outbox.wanted(&key.name),
+            Some(Report::Instances { key: told, .. }) if told == key
+        );
+        if was_told {
+            memory.outbox.observe(Report::Gone { key: key.clone() }, now, now);
+        }
+    }
+
+    fn send_due(&mut self, context: &Context<ReporterMessage>) {
+        while self.sending.try_join_next().is_some() {}
+        let now = context.board.now();
+        loop {
+            let due = self.store.with(|memory| {
+                let is_due = memory.outbox.next_due().is_some_and(|at| at <= now);
+                if !is_due
+                    || memory.outbox.in_flight() >= MAX_IN_FLIGHT
+                    || !memory.breaker.allow(now)
+                {
+                    return None;
+                }
+                memory.outbox.next(now)
+            });
+            let Some((report, since)) = due else { break };
+            let control_plane = Arc::clone(&self.control_plane);
+            let address = context.address.clone();
+            let (metrics, board) = (self.metrics.clone(), context.board.clone());
+            self.sending.spawn(async move {
+                let call = AssertUnwindSafe(control_plane.report(&report)).catch_unwind();
+                let result = call.await.unwrap_or_else(|_| {
+                    Err(RpcFailure {
+                        kind: RpcFailureKind::Answered,
+                        code: "internal",
+                        message: "sending the report made krane panic".to_owned(),
+                    })
+                });
+                if result.is_ok() {
+                    let lag = board.now().saturating_sub(since);
+                    metrics.report_lag.observe(lag.as_secs_f64());
+                }
+                let key = report.key().clone();
+                // Only fails when this reporter is gone, and then the report is due again.
+                let _ = address.send_own(ReporterMessage::Sent { key, result });
+            });
+        }
+        self.arm_timer(context);
+    }
+
+    fn arm_timer(&mut self, context: &Context<ReporterMessage>) {
+        let now = context.board.now();
+        let next = self.store.with(|memory| {
+            let due = memory.outbox.next_due()?;
+            Some(match memory.breaker.state() {
+                crate::breaker::BreakerState::Closed => due,
+                crate::breaker::BreakerState::Open { probe_at } => due.max(probe_at),
+                // The outcome of the probe wakes us.
+                crate::breaker::BreakerState::Probing => return None,
+            })
+        });
+        if let Some(at) = next.filter(|at| *at > now)
+            && self.armed.is_none_or(|armed| at < armed || armed <= now)
+        {
+            self.armed = Some(at);
+            context.later(at.saturating_sub(now), ReporterMessage::Timer);
+        }
+    }
+
+    fn sent(
+        &mut self,
+        key: &ObjectKey,
+        result: Result<(), RpcFailure>,
+        context: &Context<ReporterMessage>,
+    ) {
+        let now = context.board.now();
+        let jitter = fastrand::f64();
+        let controller = self.store.controller().name();
+        match result {
+            Ok(()) => {
+                self.metrics.reports_delivered.inc();
+                if self.last_failure.take().is_some() {
+                    tracing::info!(controller, "reports get through again");
+                }
+                self.store.with(|memory| {
+                    memory.outbox.finish(key, Delivery::Delivered, now, now, jitter);
+                    memory.breaker.success(now);
+                });
+            }
+            Err(failure) => {
+                let text = failure.to_string();
+                if self.last_failure.as_ref() != Some(&text) {
+                    tracing::warn!(controller, %key, failure = text, "report failed; retrying");
+                    self.last_failure = Some(text);
+                }
+                self.store.with(|memory| match failure.kind {
+                    RpcFailureKind::Answered => {
+                        self.metrics.reports_refused.inc();
+                        memory.outbox.finish(key, Delivery::Refused, now, now, jitter);
+                        memory.breaker.success(now);
+                    }
+                    RpcFailureKind::Transport => {
+                        self.metrics.reports_unreachable.inc();
+                        if memory.breaker.transport_failure(now, jitter) {
+                            tracing::warn!(controller, "control plane unreachable: breaker opens");
+                        }
+                        let retry_at = memory.breaker.retry_at(now, fastrand::f64());
+                        memory.outbox.finish(key, Delivery::Unreachable, now, retry_at, jitter);
+                    }
+                });
+            }
+        }
+    }
+
+    fn refresh(&self, context: &Context<ReporterMessage>) {
+        let now = context.board.now();
+        self.store.with(|memory| {
+            memory.outbox.refresh(|_| now + Duration::from_secs(2).mul_f64(fastrand::f64()));
+        });
+    }
+}
+
+/// Whether this workload is the one reported under its name: the one already told of, else the
+/// first by namespace.
+fn is_the_one_of_its_name(memory: &Memory, key: &ObjectKey) -> bool {
+    let mut namespaces = memory.view.namespaces_with(&key.name).peekable();
+    let first = namespaces.peek().is_some_and(|first| **first == key.namespace);
+    match memory.outbox.wanted(&key.name) {
+        Some(Report::Instances { key: told, .. }) if memory.view.workload(told).is_some() => {
+            told == key
+        }
+        Some(Report::Instances { .. } | Report::Gone { .. }) | None => first,
+    }
+}
+
+impl Behaviour for Reporter {
+    type Message = ReporterMessage;
+
+    async fn started(&mut self, context: &Context<ReporterMessage>) -> Result<(), ActorError> {
+        self.look_at_all(context);
+        self.send_due(context);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: ReporterMessage,
+        context: &Context<ReporterMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            ReporterMessage::Look => self.look_at_changed(context),
+            ReporterMessage::Timer => self.armed = None,
+            ReporterMessage::Refresh => self.refresh(context),
+            ReporterMessage::Sent { key, result } => self.sent(&key, result, context),
+        }
+        self.send_due(context);
+        Ok(())
+    }
+
+    async fn stopping(&mut self, _context: &Context<ReporterMessage>) {
+        // Reports under way may still arrive; none starts any more.
+        let drained = async { while self.sending.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(Duration::from_secs(1), drained).await;
+        self.sending.abort_all();
+    }
+}

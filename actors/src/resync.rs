@@ -1,0 +1,231 @@
+//! Re-reads desired state every minute: asks the control plane about every live object.
+//!
+//! Never applies anything itself; answers go to the store. What the control plane does not know
+//! is deleted only after a second question, and only as far as the brake lets it.
+//! When it dies its pass is lost; the next incarnation begins a new one.
+
+mod pass;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use krane_domain::backlog::AnswerReceipt;
+use krane_domain::brake::Verdict;
+use krane_domain::desired::Change;
+use krane_domain::ids::{Moment, WorkKey};
+use krane_domain::kinds;
+use tokio::task::JoinSet;
+
+use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::address::Address;
+use crate::metrics::ControllerMetrics;
+use crate::ports::{Answer, ControlPlane, Question};
+use crate::reconciler::{self, ReconcilerMessage};
+use crate::store::{QUIET, ResyncSummary, Store, member_of};
+
+pub use pass::Finding;
+
+/// How often to look whether the first pass may begin.
+const FIRST_PASS_CHECK: Duration = Duration::from_secs(1);
+
+/// What a resync actor understands.
+#[derive(Debug)]
+pub enum ResyncMessage {
+    /// Time for a pass.
+    Tick,
+    /// One question was answered, or not.
+    Found(Finding),
+    /// A pass is over.
+    PassEnded(pass::PassResult),
+}
+
+impl Message for ResyncMessage {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Tick => "tick",
+            Self::Found(_) => "found",
+            Self::PassEnded(_) => "pass_ended",
+        }
+    }
+}
+
+/// What a resync actor is made of.
+pub struct Resync {
+    /// What the controller knows.
+    pub store: Arc<Store>,
+    /// Whom to ask.
+    pub control_plane: Arc<dyn ControlPlane>,
+    /// Whom to wake.
+    pub reconciler: Address<ReconcilerMessage>,
+    /// Whether the control plane took a heartbeat of this process.
+    pub is_region_known: Arc<AtomicBool>,
+    /// Time between passes (`resync.interval`).
+    pub interval: Duration,
+    /// `safety.max_deletes_percent`.
+    pub max_deletes_percent: u8,
+    /// Counters.
+    pub metrics: ControllerMetrics,
+    /// The pass under way, if one is.
+    pub passes: JoinSet<()>,
+}
+
+impl Resync {
+    fn tick(&mut self, context: &Context<ResyncMessage>) {
+        while self.passes.try_join_next().is_some() {}
+        let now = context.board.now();
+        let is_first = self.store.with(|memory| memory.last_resync.is_none());
+        if is_first && !self.store.with(|memory| memory.is_stream_quiet(now)) {
+            context.later(FIRST_PASS_CHECK, ResyncMessage::Tick);
+            return;
+        }
+        context.later(self.interval, ResyncMessage::Tick);
+        if !self.passes.is_empty() {
+            return;
+        }
+        let controller = self.store.controller();
+        let questions: Vec<Question> = self.store.with(|memory| {
+            let live = memory.view.workloads();
+            live.filter(|live| !live.is_terminating)
+                .filter_map(|live| {
+                    let id = kinds::question_id(controller, live)?;
+                    Some(Question { key: live.reference.key(), id })
+                })
+                .collect()
+        });
+        tracing::debug!(controller = controller.name(), questions = questions.len(), "resync");
+        let spread = if is_first { QUIET.min(self.interval / 2) } else { self.interval / 2 };
+        self.passes.spawn(pass::run(pass::Pass {
+            questions,
+            spread,
+            store: Arc::clone(&self.store),
+            control_plane: Arc::clone(&self.control_plane),
+            address: context.address.clone(),
+            board: context.board.clone(),
+        }));
+    }
+
+    fn found(&self, finding: &Finding, context: &Context<ResyncMessage>) {
+        let now = context.board.now();
+        let key = &finding.question.key;
+        let Answer::State { key: named, change } = &finding.answer else { return };
+        let controller = self.store.controller().name();
+        if named != key {
+            tracing::error!(
+                controller,
+                %key,
+                %named,
+                "the control plane answered about another object; the answer is ignored"
+            );
+            return;
+        }
+        let receipt = self.store.with(|memory| {
+            memory.brake.named(key);
+            let receipt = memory.backlog.answer(key, change.clone(), finding.asked_at, now);
+            match receipt {
+                AnswerReceipt::Adopted => memory.want(key, member_of(change), now),
+                AnswerReceipt::Unchanged => {
+                    // The watch shows drift as it happens; this finds what it may have missed.
+                    let work = WorkKey::Workload(key.clone());
+                    let live = memory.view.workload(key).map(|live| live.fingerprint);
+                    if memory.backlog.settled(&work).is_some_and(|settled| settled.live != live) {
+                        memory.backlog.look(&work, now);
+                    }
+                }
+                AnswerReceipt::Dropped => {}
+            }
+            receipt
+        });
+        if receipt == AnswerReceipt::Adopted {
+            tracing::info!(controller, %key, "resync changed what is wanted");
+            reconciler::nudge(&self.reconciler);
+        }
+    }
+
+    fn pass_ended(&self, result: pass::PassResult, context: &Context<ResyncMessage>) {
+        let now = context.board.now();
+        let controller = self.store.controller().name();
+        self.metrics.resync_duration.observe(now.saturating_sub(result.started_at).as_secs_f64());
+        let unknown = result.unknown.keys().cloned().collect();
+        let may_believe = self.is_region_known.load(Ordering::Relaxed);
+        let (asked, failed, found) = (result.asked, result.failed, result.unknown.len());
+        self.store.with(|memory| {
+            memory.last_resync = Some(ResyncSummary {
+                ended_at: now,
+                took: now.saturating_sub(result.started_at),
+                asked,
+                failed,
+                adopted: 0,
+                unknown: found,
+            });
+        });
+        if failed > 0 {
+            tracing::warn!(controller, asked, failed, "resync: questions without an answer");
+        }
+        if found > 0 && !may_believe {
+            tracing::warn!(
+                controller,
+                found,
+                "not_found is not believed before the control plane took a heartbeat"
+            );
+            return;
+        }
+        let verdict = self.store.with(|memory| {
+            let objects = memory.view.workloads().count();
+            let view = &memory.view;
+            memory.brake.retain(|key| view.workload(key).is_some());
+            memory.brake.judge(unknown, objects, self.max_deletes_percent, now)
+        });
+        match verdict {
+            Verdict::Release(keys) => {
+                for key in keys {
+                    let asked_at = result.unknown.get(&key).copied().unwrap_or(Moment::ZERO);
+                    self.store.with(|memory| {
+                        let receipt =
+                            memory.backlog.answer(&key, Ok(Change::Delete), asked_at, now);
+                        if receipt == AnswerReceipt::Adopted {
+                            memory.want(&key, None, now);
+                            tracing::warn!(
+                                controller,
+                                %key,
+                                "the control plane does not know this object (asked twice): \
+                                 deleting it"
+                            );
+                        }
+                    });
+                }
+                reconciler::nudge(&self.reconciler);
+            }
+            Verdict::Hold => {
+                tracing::error!(
+                    controller,
+                    found,
+                    "the control plane does not know these objects any more; that is too many at \
+                     once, so none is deleted until a person or the control plane says so"
+                );
+            }
+        }
+    }
+}
+
+impl Behaviour for Resync {
+    type Message = ResyncMessage;
+
+    async fn started(&mut self, context: &Context<ResyncMessage>) -> Result<(), ActorError> {
+        context.later(FIRST_PASS_CHECK, ResyncMessage::Tick);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: ResyncMessage,
+        context: &Context<ResyncMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            ResyncMessage::Tick => self.tick(context),
+            ResyncMessage::Found(finding) => self.found(&finding, context),
+            ResyncMessage::PassEnded(result) => self.pass_ended(result, context),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! What one controller knows, owned above the actors that may crash.
+//!
+//! Desired states, cursor, the view of the cluster and the reports on their way live here. Actors
+//! carry keys; a restarted one looks here first. Everything is behind one lock that is held for
+//! short, synchronous work only.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use krane_domain::backlog::{Backlog, Receipt};
+use krane_domain::brake::Brake;
+use krane_domain::desired::{Change, StreamItem};
+use krane_domain::drift::FuseMemory;
+use krane_domain::ids::{Controller, Moment, ObjectKey, SharedKey, WorkKey};
+use krane_domain::kinds::{Member, Rules};
+use krane_domain::members::Members;
+use krane_domain::object::{ObjectRef, Resource};
+use krane_domain::outbox::Outbox;
+use krane_domain::view::{Effects, View};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::breaker::Breaker;
+use crate::ports::{Item, Listed};
+
+/// The stream counts as quiet after this long without a message.
+pub const QUIET: Duration = Duration::from_secs(10);
+
+/// The shared memory of one controller.
+#[derive(Debug)]
+pub struct Store {
+    controller: Controller,
+    rules: Rules,
+    max_backlog: usize,
+    inner: Mutex<Memory>,
+    room: Notify,
+}
+
+/// What is behind the lock.
+#[derive(Debug)]
+pub struct Memory {
+    /// Desired states and their order.
+    pub backlog: Backlog,
+    /// What wanted workloads contribute to shared objects.
+    pub wanted: Members,
+    /// The cluster.
+    pub view: View,
+    /// Where watches of already listed kinds go on; taken by the watch actor.
+    pub listed: BTreeMap<Resource, String>,
+    /// Kinds the API server does not know at present.
+    pub kinds_missing: BTreeSet<Resource>,
+    /// Reports on their way.
+    pub outbox: Outbox,
+    /// Workloads whose status may have changed.
+    pub to_observe: BTreeSet<ObjectKey>,
+    /// Deletions on `not_found`.
+    pub brake: Brake,
+    /// Guards reports and questions.
+    pub breaker: Breaker,
+    /// What our own applies did not achieve.
+    pub fuses: BTreeMap<ObjectRef, FuseMemory>,
+    /// Namespaces that somebody else made: used, not labelled.
+    pub foreign_namespaces: BTreeSet<Arc<str>>,
+    /// Policies without members, and since when.
+    pub memberless: BTreeMap<SharedKey, Moment>,
+    /// The desired-state stream.
+    pub stream: StreamMemory,
+    /// The last pass over all objects.
+    pub last_resync: Option<ResyncSummary>,
+    /// Pods made from another template than the live one, by workload.
+    pub outdated: BTreeMap<ObjectKey, usize>,
+}
+
+/// What is known about the desired-state stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamMemory {
+    /// Since when it is open, if it is.
+    pub opened_at: Option<Moment>,
+    /// When the last message came.
+    pub last_item_at: Option<Moment>,
+    /// How it last ended.
+    pub last_end: Option<crate::ports::StreamEnd>,
+    /// Messages that named no object.
+    pub unknown: u64,
+    /// States that were older than known.
+    pub stale: u64,
+    /// States that were known.
+    pub replayed: u64,
+    /// States taken in.
+    pub received: u64,
+}
+
+/// How a pass over all objects went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResyncSummary {
+    /// When it ended.
+    pub ended_at: Moment,
+    /// How long it took.
+    pub took: Duration,
+    /// Questions asked.
+    pub asked: usize,
+    /// Questions without a usable answer.
+    pub failed: usize,
+    /// Answers that changed what is wanted.
+    pub adopted: usize,
+    /// Objects the control plane does not know.
+    pub unknown: usize,
+}
+
+impl Memory {
+    fn new(controller: Controller) -> Self {
+        Self {
+            backlog: Backlog::default(),
+            wanted: Members::default(),
+            view: View::new(controller.primary()),
+            listed: BTreeMap::new(),
+            kinds_missing: BTreeSet::new(),
+            outbox: Outbox::default(),
+            to_observe: BTreeSet::new(),
+            brake: Brake::default(),
+            breaker: Breaker::default(),
+            fuses: BTreeMap::new(),
+            foreign_namespaces: BTreeSet::new(),
+            memberless: BTreeMap::new(),
+            stream: StreamMemory::default(),
+            last_resync: None,
+            outdated: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in a message of the stream.
+    pub fn receive(&mut self, item: StreamItem, now: Moment) {
+        self.stream.last_item_at = Some(now);
+        match item {
+            StreamItem::Unnamed { version, .. } => {
+                self.stream.unknown += 1;
+                self.backlog.pass(version);
+            }
+            StreamItem::State(state) => {
+                self.brake.named(&state.key);
+                let key = state.key.clone();
+                let member = member_of(&state.change);
+                match self.backlog.receive(state, now) {
+                    Receipt::Accepted => {
+                        self.stream.received += 1;
+                        self.want(&key, member, now);
+                    }
+                    Receipt::Repeated => self.stream.replayed += 1,
+                    Receipt::Stale => self.stream.stale += 1,
+                }
+            }
+        }
+    }
+
+    /// A wanted workload changed: so may the shared objects it was part of.
+    pub fn want(&mut self, key: &ObjectKey, member: Option<Member>, now: Moment) {
+        if let Some(left) = self.wanted.set(key, member) {
+            self.backlog.look(&WorkKey::Shared(left), now);
+        }
+    }
+
+    /// Acts on what a change of the view calls for.
+    pub fn take_effects(&mut self, effects: Effects, now: Moment) {
+        for key in &effects.look {
+            self.backlog.look(key, now);
+        }
+        self.to_observe.extend(effects.observe);
+    }
+
+    /// Something was seen by a watch.
+    pub fn see(&mut self, item: Item, now: Moment) {
+        let effects = match item {
+            Item::Object(live) => self.view.insert(live),
+            Item::Pod(pod) => self.view.insert_pod(pod),
+        };
+        self.take_effects(effects, now);
+    }
+
+    /// Something left a watch.
+    pub fn lose(&mut self, item: &Item, now: Moment) {
+        let effects = match item {
+            Item::Object(live) => self.view.remove(&live.reference, &live.uid),
+            Item::Pod(pod) => self.view.remove_pod(&pod.namespace, &pod.name, &pod.uid),
+        };
+        if let Item::Object(live) = item
+            && live.reference.resource == Resource::Namespace
+        {
+            self.foreign_namespaces.remove(&live.reference.name);
+        }
+        self.take_effects(effects, now);
+    }
+
+    /// A complete list of one kind replaces what was known of it.
+    pub fn replace(&mut self, resource: Resource, listed: Listed, now: Moment) {
+        let version = listed.resource_version.parse().unwrap_or(u64::MAX);
+        let uids = listed
+            .items
+            .iter()
+            .map(|item| match item {
+                Item::Object(live) => Arc::clone(&live.uid),
+                Item::Pod(pod) => Arc::clone(&pod.uid),
+            })
+            .collect();
+        let effects = self.view.retain_listed(resource, &uids, version);
+        self.take_effects(effects, now);
+        for item in listed.items {
+            self.see(item, now);
+        }
+    }
+
+    /// Whether the stream has been open and silent long enough to have replayed everything.
+    pub fn is_stream_quiet(&self, now: Moment) -> bool {
+        let since = self.stream.last_item_at.max(self.stream.opened_at);
+        self.stream.opened_at.is_some() && since.is_some_and(|since| since + QUIET <= now)
+    }
+}
+
+/// What a change contributes to shared objects.
+pub fn member_of(change: &Result<Change, krane_domain::desired::Invalid>) -> Option<Member> {
+    match change {
+        Ok(Change::Apply(desired)) => Some(desired.member()),
+        Ok(Change::Delete) | Err(_) => None,
+    }
+}
+
+impl Store {
+    /// An empty store. Reading the stream pauses while more than `max_backlog` bytes of states
+    /// wait to be applied.
+    pub fn new(controller: Controller, rules: Rules, max_backlog: usize) -> Self {
+        Self {
+            controller,
+            rules,
+            max_backlog,
+            inner: Mutex::new(Memory::new(controller)),
+            room: Notify::new(),
+        }
+    }
+
+    /// Whose store it is.
+    pub fn controller(&self) -> Controller {
+        self.controller
+    }
+
+    /// The settings that change what is decided.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Does short, synchronous work on what is known.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
+        let mut memory = self.inner.lock();
+        let result = work(&mut memory);
+        let has_room = memory.backlog.bytes() <= self.max_backlog;
+        drop(memory);
+        if has_room {
+            self.room.notify_waiters();
+        }
+        result
+    }
+
+    /// Waits until the backlog has room for another state.
+    pub async fn room(&self) {
+        loop {
+            let notified = self.room.notified();
+            if self.inner.lock().backlog.bytes() <= self.max_backlog {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Forgets everything: the controller starts over as if it were new.
+    pub fn reset(&self) {
+        *self.inner.lock() = Memory::new(self.controller);
+        self.room.notify_waiters();
+    }
+}

@@ -1,0 +1,214 @@
+//! Follows the desired-state stream of one controller into its store.
+//!
+//! Never applies anything and never waits for lanes. When it dies nothing is lost: the store has
+//! what arrived, and the next incarnation resumes at the store's cursor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use krane_domain::desired::StreamItem;
+use tokio::task::JoinSet;
+
+use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::address::Address;
+use crate::metrics::ControllerMetrics;
+use crate::ports::{ControlPlane, StreamEnd, StreamEvent};
+use crate::reconciler::{self, ReconcilerMessage};
+use crate::reporter::ReporterMessage;
+use crate::store::Store;
+
+/// Shortest wait before a connect after the first …
+const RECONNECT_AFTER: Duration = Duration::from_secs(1);
+/// … and how much longer it may be.
+const RECONNECT_SPREAD: Duration = Duration::from_secs(4);
+/// An unreachable control plane that is back after longer than this may have forgotten reports.
+const FORGETFUL: Duration = Duration::from_secs(30);
+
+/// What a stream actor understands.
+#[derive(Debug)]
+pub enum StreamMessage {
+    /// Open the stream.
+    Connect,
+    /// Something happened on connection number `connection`.
+    Event {
+        /// Which connection; events of an earlier one are ignored.
+        connection: u64,
+        /// What.
+        event: StreamEvent,
+    },
+}
+
+impl Message for StreamMessage {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Event { event: StreamEvent::Opened, .. } => "opened",
+            Self::Event { event: StreamEvent::Item(_), .. } => "item",
+            Self::Event { event: StreamEvent::Ended(_), .. } => "ended",
+        }
+    }
+}
+
+/// A stream actor's state.
+pub struct Stream {
+    store: Arc<Store>,
+    control_plane: Arc<dyn ControlPlane>,
+    reconciler: Address<ReconcilerMessage>,
+    reporter: Address<ReporterMessage>,
+    metrics: ControllerMetrics,
+    pump: JoinSet<()>,
+    connection: u64,
+}
+
+impl Stream {
+    /// A stream actor that feeds this store.
+    pub fn new(
+        store: Arc<Store>,
+        control_plane: Arc<dyn ControlPlane>,
+        reconciler: Address<ReconcilerMessage>,
+        reporter: Address<ReporterMessage>,
+        metrics: ControllerMetrics,
+    ) -> Self {
+        let pump = JoinSet::new();
+        Self { store, control_plane, reconciler, reporter, metrics, pump, connection: 0 }
+    }
+
+    fn connect(&mut self, context: &Context<StreamMessage>) {
+        self.pump.abort_all();
+        while self.pump.try_join_next().is_some() {}
+        self.connection += 1;
+        let connection = self.connection;
+        let cursor = self.store.with(|memory| memory.backlog.cursor());
+        tracing::debug!(controller = self.store.controller().name(), cursor, "opening the stream");
+        let store = Arc::clone(&self.store);
+        let control_plane = Arc::clone(&self.control_plane);
+        let address = context.address.clone();
+        self.pump.spawn(async move {
+            let mut events = control_plane.watch(cursor).await;
+            loop {
+                store.room().await;
+                let event = events.next().await.unwrap_or_else(|| {
+                    StreamEvent::Ended(StreamEnd {
+                        code: "ok",
+                        message: "the stream ended".to_owned(),
+                        is_oversize: false,
+                    })
+                });
+                let is_end = matches!(event, StreamEvent::Ended(_));
+                if address.send(StreamMessage::Event { connection, event }).await.is_err() {
+                    return;
+                }
+                if is_end {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn opened(&self, context: &Context<StreamMessage>) {
+        let now = context.board.now();
+        self.metrics.stream_connected.set(1);
+        let cursor = self.store.with(|memory| {
+            memory.stream.opened_at = Some(now);
+            memory.backlog.cursor()
+        });
+        tracing::info!(controller = self.store.controller().name(), cursor, "stream open");
+        self.alive(context);
+    }
+
+    /// A sign of life from the control plane closes the breaker; after a long silence everything
+    /// is reported again.
+    fn alive(&self, context: &Context<StreamMessage>) {
+        let now = context.board.now();
+        let silence = self.store.with(|memory| memory.breaker.success(now));
+        if silence.is_some_and(|silence| silence > FORGETFUL) {
+            let _ = self.reporter.try_send(ReporterMessage::Refresh);
+        } else if silence.is_some() {
+            let _ = self.reporter.try_send(ReporterMessage::Look);
+        }
+    }
+
+    fn item(&self, item: StreamItem, context: &Context<StreamMessage>) {
+        let now = context.board.now();
+        if let StreamItem::Unnamed { version, reason } = &item {
+            tracing::warn!(
+                controller = self.store.controller().name(),
+                version,
+                reason,
+                "a message that names no object was passed over"
+            );
+        }
+        let is_first = self.store.with(|memory| {
+            let is_first = memory.stream.opened_at.is_none();
+            memory.receive(item, now);
+            is_first
+        });
+        if is_first {
+            self.opened(context);
+        } else {
+            self.alive(context);
+        }
+        reconciler::nudge(&self.reconciler);
+    }
+
+    fn ended(&self, end: StreamEnd, context: &Context<StreamMessage>) {
+        let controller = self.store.controller().name();
+        self.metrics.stream_connected.set(0);
+        self.metrics.stream_ended(end.code);
+        let is_news = self.store.with(|memory| {
+            memory.stream.opened_at = None;
+            let is_news = memory.stream.last_end.as_ref() != Some(&end);
+            memory.stream.last_end = Some(end.clone());
+            is_news
+        });
+        let (code, message) = (end.code, &end.message);
+        if end.is_oversize {
+            self.metrics.states_oversize.inc();
+            tracing::error!(
+                controller,
+                message,
+                "the control plane sent a message over the size limit; everything behind it is \
+                 out of reach of the stream until it is replaced by a smaller one"
+            );
+        } else if is_news {
+            tracing::warn!(controller, code, message, "stream ended; reconnecting");
+        }
+        let delay = RECONNECT_AFTER + RECONNECT_SPREAD.mul_f64(fastrand::f64());
+        context.later(delay, StreamMessage::Connect);
+    }
+}
+
+impl Behaviour for Stream {
+    type Message = StreamMessage;
+
+    async fn started(&mut self, context: &Context<StreamMessage>) -> Result<(), ActorError> {
+        self.store.with(|memory| memory.stream.opened_at = None);
+        self.metrics.stream_connected.set(0);
+        self.connect(context);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: StreamMessage,
+        context: &Context<StreamMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            StreamMessage::Connect => self.connect(context),
+            StreamMessage::Event { connection, event } if connection == self.connection => {
+                match event {
+                    StreamEvent::Opened => {
+                        if self.store.with(|memory| memory.stream.opened_at.is_none()) {
+                            self.opened(context);
+                        }
+                    }
+                    StreamEvent::Item(item) => self.item(item, context),
+                    StreamEvent::Ended(end) => self.ended(end, context),
+                }
+            }
+            StreamMessage::Event { .. } => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! Follows the cluster: one list-and-watch loop per kind, all feeding the view.
+//!
+//! Decides nothing about what is wanted. When it dies nothing is lost: the next incarnation lists
+//! again, and what a list lacks is known to be gone.
+
+mod follow;
+
+use std::sync::Arc;
+
+use krane_domain::kinds::WatchSpec;
+use krane_domain::object::Resource;
+use tokio::task::JoinSet;
+
+use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::address::Address;
+use crate::metrics::ControllerMetrics;
+use crate::ports::{Cluster, Item, Listed};
+use crate::reconciler::{self, ReconcilerMessage};
+use crate::reporter::ReporterMessage;
+use crate::store::Store;
+
+pub use follow::first_lists;
+
+/// What a watch actor understands.
+#[derive(Debug)]
+pub enum WatchMessage {
+    /// A complete list of one kind.
+    Listed(Resource, Listed),
+    /// An object is there.
+    Applied(Item),
+    /// An object left the watch.
+    Deleted(Item),
+    /// Something could not be understood.
+    Undecodable(Resource, String),
+    /// The API server does not know this kind at present.
+    KindMissing(Resource),
+    /// A list or watch failed.
+    Failed(Resource, String),
+    /// A list or watch works again after it failed.
+    Recovered(Resource),
+}
+
+impl Message for WatchMessage {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Listed(..) => "listed",
+            Self::Applied(_) => "applied",
+            Self::Deleted(_) => "deleted",
+            Self::Undecodable(..) => "undecodable",
+            Self::KindMissing(_) => "kind_missing",
+            Self::Failed(..) => "failed",
+            Self::Recovered(_) => "recovered",
+        }
+    }
+}
+
+/// A watch actor's state.
+pub struct Watch {
+    store: Arc<Store>,
+    cluster: Arc<dyn Cluster>,
+    reconciler: Address<ReconcilerMessage>,
+    reporter: Address<ReporterMessage>,
+    metrics: ControllerMetrics,
+    loops: JoinSet<()>,
+}
+
+impl Watch {
+    /// A watch actor that feeds this store.
+    pub fn new(
+        store: Arc<Store>,
+        cluster: Arc<dyn Cluster>,
+        reconciler: Address<ReconcilerMessage>,
+        reporter: Address<ReporterMessage>,
+        metrics: ControllerMetrics,
+    ) -> Self {
+        Self { store, cluster, reconciler, reporter, metrics, loops: JoinSet::new() }
+    }
+
+    fn follow(&mut self, spec: WatchSpec, context: &Context<WatchMessage>) {
+        let listed = self.store.with(|memory| memory.listed.remove(&spec.resource));
+        let cluster = Arc::clone(&self.cluster);
+        self.loops.spawn(follow::follow(spec, cluster, context.address.clone(), listed));
+    }
+}
+
+impl Behaviour for Watch {
+    type Message = WatchMessage;
+
+    async fn started(&mut self, context: &Context<WatchMessage>) -> Result<(), ActorError> {
+        for spec in self.store.controller().watches(self.store.rules()) {
+            self.follow(spec, context);
+        }
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: WatchMessage,
+        context: &Context<WatchMessage>,
+    ) -> Result<(), ActorError> {
+        if self.loops.try_join_next().is_some() {
+            return Err(ActorError("a watch loop ended, which it never does by itself".to_owned()));
+        }
+        let now = context.board.now();
+        let controller = self.store.controller().name();
+        self.store.with(|memory| match message {
+            WatchMessage::Listed(resource, listed) => {
+                for text in &listed.undecodable {
+                    tracing::warn!(controller, kind = resource.kind(), text, "object left out");
+                }
+                self.metrics.undecodable.inc_by(listed.undecodable.len() as u64);
+                self.metrics.relists.inc();
+                memory.kinds_missing.remove(&resource);
+                memory.replace(resource, listed, now);
+            }
+            WatchMessage::Applied(item) => memory.see(item, now),
+            WatchMessage::Deleted(item) => memory.lose(&item, now),
+            WatchMessage::Undecodable(resource, text) => {
+                tracing::warn!(controller, kind = resource.kind(), text, "event left out");
+                self.metrics.undecodable.inc();
+            }
+            WatchMessage::KindMissing(resource) => {
+                if memory.kinds_missing.insert(resource) {
+                    tracing::warn!(
+                        controller,
+                        kind = resource.kind(),
+                        "the API server does not know this kind; install its CRD"
+                    );
+                    memory.replace(resource, Listed::default(), now);
+                }
+            }
+            WatchMessage::Failed(resource, text) => {
+                tracing::warn!(controller, kind = resource.kind(), text, "watch failed; retrying");
+            }
+            WatchMessage::Recovered(resource) => {
+                tracing::info!(controller, kind = resource.kind(), "watch works again");
+                memory.backlog.retry_transient(now);
+            }
+        });
+        reconciler::nudge(&self.reconciler);
+        if self.store.with(|memory| !memory.to_observe.is_empty()) {
+            let _ = self.reporter.try_send(ReporterMessage::Look);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! One list-and-watch loop.
+//!
+//! kube's own `watcher` hides bookmarks and silent reconnects; this one uses them as signs of
+//! life, so that a connection that went silent, or a resource version from the future, is noticed.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures::StreamExt;
+use krane_domain::kinds::WatchSpec;
+use krane_domain::refusal::{Refusal, RefusalClass};
+
+use super::WatchMessage;
+use crate::address::Address;
+use crate::ports::{Cluster, Item, WatchEnd, WatchEvent};
+use crate::store::Store;
+
+/// A watch without any event or bookmark for this long is dead: the server ends each after 80 s
+/// and sends a bookmark before that.
+const IDLE: Duration = Duration::from_secs(85);
+/// Silent periods in a row before everything is listed afresh: the resource version may be one
+/// that the server has never reached.
+const IDLE_BEFORE_RELIST: u32 = 2;
+/// Failures in a row to open a watch before everything is listed afresh.
+const FAILURES_BEFORE_RELIST: u32 = 5;
+/// How often a kind the API server does not know is looked for.
+const KIND_MISSING: Duration = Duration::from_secs(20);
+
+/// Lists everything a controller watches, once, into its store. A controller starts only after
+/// this: an unknown cluster must not look like an empty one. A kind that the API server does not
+/// know counts as listed and empty.
+pub async fn first_lists(store: &Store, cluster: &dyn Cluster) -> Result<(), String> {
+    let specs = store.controller().watches(store.rules());
+    let lists = specs.iter().map(|spec| async move { (spec, cluster.list(spec).await) });
+    for (spec, listed) in futures::future::join_all(lists).await {
+        let resource = spec.resource;
+        match listed {
+            Ok(listed) => store.with(|memory| {
+                memory.listed.insert(resource, listed.resource_version.clone());
+                memory.kinds_missing.remove(&resource);
+                memory.replace(resource, listed, Duration::ZERO);
+            }),
+            Err(refusal) if refusal.class == RefusalClass::KindMissing => {
+                store.with(|memory| memory.kinds_missing.insert(resource));
+            }
+            Err(refusal) => {
+                return Err(format!("the first list of {} failed: {refusal}", resource.plural()));
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Follower {
+    spec: WatchSpec,
+    cluster: Arc<dyn Cluster>,
+    address: Address<WatchMessage>,
+    backoff: ExponentialBackoff,
+    is_failing: bool,
+}
+
+/// Runs for as long as its actor lives.
+pub(super) async fn follow(
+    spec: WatchSpec,
+    cluster: Arc<dyn Cluster>,
+    address: Address<WatchMessage>,
+    listed: Option<String>,
+) {
+    let mut follower =
+        Follower { spec, cluster, address, backoff: backoff(), is_failing: false };
+    let mut from = listed;
+    loop {
+        let version = match from.take() {
+            Some(version) => version,
+            None => follower.list().await,
+        };
+        follower.watch(version).await;
+    }
+}
+
+impl Follower {
+    /// A complete list, whatever it takes. Returns where the watch goes on.
+    async fn list(&mut self) -> String {
+        loop {
+            match self.cluster.list(&self.spec).await {
+                Ok(listed) => {
+                    let version = listed.resource_version.clone();
+                    self.tell(WatchMessage::Listed(self.spec.resource, listed)).await;
+                    self.recovered().await;
+                    return version;
+                }
+                Err(refusal) => self.refused(&refusal).await,
+            }
+        }
+    }
+
+    /// Watches from here until everything has to be listed afresh.
+    async fn watch(&mut self, mut version: String) {
+        let mut idle_periods = 0;
+        let mut failures = 0;
+        while idle_periods < IDLE_BEFORE_RELIST && failures < FAILURES_BEFORE_RELIST {
+            let events = match self.cluster.watch(&self.spec, &version).await {
+                Ok(events) => events,
+                Err(refusal) if refusal.class == RefusalClass::KindMissing => return,
+                Err(refusal) => {
+                    failures += 1;
+                    self.refused(&refusal).await;
+                    continue;
+                }
+            };
+            let mut events = pin!(events);
+            let mut is_alive = false;
+            let end = loop {
+                let Ok(event) = tokio::time::timeout(IDLE, events.next()).await else {
+                    break WatchEnd::Failed(format!("silent for {} s", IDLE.as_secs()));
+                };
+                match event {
+                    Some(WatchEvent::Applied(item)) => {
+                        version = version_of(&item);
+                        self.tell(WatchMessage::Applied(item)).await;
+                    }
+                    Some(WatchEvent::Deleted(item)) => {
+                        version = version_of(&item);
+                        self.tell(WatchMessage::Deleted(item)).await;
+                    }
+                    Some(WatchEvent::Bookmark(at)) => version = at,
+                    Some(WatchEvent::Undecodable(text)) => {
+                        self.tell(WatchMessage::Undecodable(self.spec.resource, text)).await;
+                    }
+                    Some(WatchEvent::Ended(end)) => break end,
+                    None => break WatchEnd::Closed,
+                }
+                is_alive = true;
+                failures = 0;
+                self.recovered().await;
+            };
+            idle_periods = if is_alive { 0 } else { idle_periods + 1 };
+            match end {
+                WatchEnd::Closed => {
+                    // A server that closes at once, again and again, must not be flooded.
+                    if !is_alive {
+                        self.pause_short().await;
+                    }
+                }
+                WatchEnd::Expired => return,
+                WatchEnd::Failed(text) => {
+                    failures += 1;
+                    self.failed(text).await;
+                }
+            }
+        }
+    }
+
+    async fn refused(&mut self, refusal: &Refusal) {
+        if refusal.class == RefusalClass::KindMissing {
+            self.tell(WatchMessage::KindMissing(self.spec.resource)).await;
+            pause(KIND_MISSING.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
+        } else {
+            self.failed(refusal.to_string()).await;
+        }
+    }
+
+    async fn failed(&mut self, text: String) {
+        if !self.is_failing {
+            self.is_failing = true;
+            self.tell(WatchMessage::Failed(self.spec.resource, text)).await;
+        }
+        self.pause_short().await;
+    }
+
+    async fn recovered(&mut self) {
+        self.backoff = backoff();
+        if std::mem::take(&mut self.is_failing) {
+            self.tell(WatchMessage::Recovered(self.spec.resource)).await;
+        }
+    }
+
+    async fn pause_short(&mut self) {
+        let delay = self.backoff.next().unwrap_or(Duration::from_secs(5));
+        // Half fixed, half random: loops that failed together do not come back in step.
+        pause(delay.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+    }
+
+    /// Waits for room in the actor's mailbox. When the actor is gone this loop ends with it.
+    async fn tell(&self, message: WatchMessage) {
+        let _ = self.address.send(message).await;
+    }
+}
+
+/// 500 ms doubling to 5 s, for ever.
+fn backoff() -> ExponentialBackoff {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(500))
+        .with_max_delay(Duration::from_secs(5))
+        .without_max_times()
+        .build()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a loop task of the watch actor, no handler")]
+async fn pause(delay: Duration) {
+    tokio::time::sleep(delay).await;
+}
+
+fn version_of(item: &Item) -> String {
+    match item {
+        Item::Object(live) => live.resource_version.to_string(),
+        Item::Pod(pod) => pod.resource_version.to_string(),
+    }
+}
