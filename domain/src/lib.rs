@@ -23,3 +23,5 @@ pub mod refusal;
 pub mod report;
 pub mod view;
 pub mod restart;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

@@ -20,7 +20,7 @@ pub(super) use shared::{render_shared, shared_key_of, shared_reference, watches}
 pub(crate) use template::is_public_variable;
 pub use validate::{validate, validate_delete};
 
-pub(crate) use narrower::only_loses_ports;
+pub(super) use narrower::only_loses_ports;
 
 use super::Member;
 use crate::desired::Invalid;

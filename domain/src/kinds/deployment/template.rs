@@ -103,8 +103,8 @@ fn container(desired: &DesiredDeployment, rules: &Rules) -> Value {
         "name": CONTAINER,
         "image": desired.image,
         "imagePullPolicy": "IfNotPresent",
-        // Without protocol: the key default TCP comes from the schema.
-        "ports": [{ "containerPort": desired.port, "name": CONTAINER }],
+        // Number and protocol together are the key of the list (B23).
+        "ports": [{ "containerPort": desired.port, "protocol": "TCP", "name": CONTAINER }],
         "env": environment::variables(desired),
         "resources": resources(desired, rules),
     });

@@ -1,1 +1,351 @@
+mod golden;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::render;
+use crate::kinds::deployment::{DeploymentInput, validate};
+use crate::kinds::{PullSecret, Rules};
+use crate::testing::{full_input, lookup, minimal_input, valid_input};
+
+const CONTAINER: &str = "spec.template.spec.containers[name=deployment]";
+
+fn body_by(input: DeploymentInput, rules: &Rules) -> Value {
+    let desired = validate(input, rules).unwrap_or_else(|invalid| panic!("{invalid}"));
+    render(&desired, rules).body
+}
+
+fn body(input: DeploymentInput) -> Value {
+    body_by(input, &Rules::default())
+}
+
+fn at<'a>(body: &'a Value, path: &str) -> &'a Value {
+    lookup(body, path).unwrap_or_else(|| panic!("nothing at {path}"))
+}
+
+fn all_rules() -> Rules {
+    Rules {
+        pull_secret: Some(PullSecret {
+            url: "registry.example".to_owned(),
+            username: "user".to_owned(),
+            password: "password".to_owned(),
+        }),
+        secrets_audience: Some("krane".into()),
+        ..Rules::default()
+    }
+}
+
+/// A13 (unkeyed/unkey a5090098c3, PR #5522; abe88a68b0, PR #5527; 5df245f7b8): memory in MiB was
+/// handed over as bytes, and limits went missing.
+#[test]
+fn limits_are_millicores_and_mebibytes_and_requests_never_exceed_them() {
+    for (cpu, memory, limits, requests) in [
+        (250, 512, ["250m", "512Mi"], ["62m", "128Mi"]),
+        (1000, 2048, ["1000m", "2048Mi"], ["250m", "512Mi"]),
+        (1, 1, ["1m", "1Mi"], ["1m", "1Mi"]),
+    ] {
+        let body = body(DeploymentInput {
+            cpu_millicores: cpu,
+            memory_mib: memory,
+            ..minimal_input()
+        });
+        let resources = at(&body, &format!("{CONTAINER}.resources"));
+        let pair = |[cpu, memory]: [&str; 2]| json!({ "cpu": cpu, "memory": memory });
+        assert_eq!(
+            *resources,
+            json!({ "limits": pair(limits), "requests": pair(requests) })
+        );
+    }
+}
+
+#[test]
+fn the_request_divisor_is_a_setting_and_never_zero() {
+    for (divisor, cpu) in [(1, "250m"), (2, "125m"), (1000, "1m"), (0, "250m")] {
+        let rules = Rules {
+            request_divisor: divisor,
+            ..Rules::default()
+        };
+        let body = body_by(minimal_input(), &rules);
+        assert_eq!(
+            *at(&body, &format!("{CONTAINER}.resources.requests.cpu")),
+            json!(cpu)
+        );
+    }
+}
+
+/// A17 (unkeyed/unkey 152f760a48, PR #6561; 01902778cf; 58f79d68ca): a toleration that does not
+/// match the taint leaves pods pending for ever.
+#[test]
+fn the_toleration_is_the_one_of_the_untrusted_pool() {
+    let expected = json!([{
+        "key": "karpenter.sh/nodepool",
+        "operator": "Equal",
+        "value": "untrusted",
+        "effect": "NoSchedule",
+    }]);
+    assert_eq!(
+        *at(&body(minimal_input()), "spec.template.spec.tolerations"),
+        expected
+    );
+}
+
+/// A55 (unkeyed/unkey 04e46f567a, fa3c831bbf, PR #4706): raw bytes in a variable broke the object.
+#[test]
+fn encrypted_variables_are_padded_base64_of_the_same_bytes() {
+    let path = format!("{CONTAINER}.env[name=UNKEY_ENCRYPTED_ENV]");
+    let bytes: Vec<u8> = (0..=255).collect();
+    let with = body(DeploymentInput {
+        encrypted_environment_variables: bytes.clone(),
+        ..minimal_input()
+    });
+    let text = at(&with, &format!("{path}.value"))
+        .as_str()
+        .unwrap_or_default();
+    assert_eq!(STANDARD.decode(text), Ok(bytes));
+    assert!(text.ends_with("=="), "padded");
+    assert_eq!(lookup(&body(minimal_input()), &path), None);
+}
+
+/// B22 (kubernetes/kubernetes#131147): the port number is the key of its list.
+#[test]
+fn a_changed_port_replaces_the_old_one() {
+    let body = body(DeploymentInput {
+        port: 9090,
+        ..minimal_input()
+    });
+    let ports = json!([{ "containerPort": 9090, "protocol": "TCP", "name": "deployment" }]);
+    assert_eq!(*at(&body, &format!("{CONTAINER}.ports")), ports);
+    assert_eq!(
+        *at(&body, &format!("{CONTAINER}.env[name=PORT].value")),
+        json!("9090")
+    );
+}
+
+/// B30 (kubernetes/kubernetes#101137, #75907): the kubelet expands `$(NAME)` and `$$`.
+#[test]
+fn variables_reach_the_process_literally_and_commands_verbatim() {
+    let command = vec!["echo".to_owned(), "$(PORT)".to_owned(), "$$HOME".to_owned()];
+    let body = body(DeploymentInput {
+        command: command.clone(),
+        git_branch: Some("$(PATH) $$ $".to_owned()),
+        ..minimal_input()
+    });
+    assert_eq!(*at(&body, &format!("{CONTAINER}.command")), json!(command));
+    let value = at(
+        &body,
+        &format!("{CONTAINER}.env[name=UNKEY_GIT_BRANCH].value"),
+    );
+    assert_eq!(*value, json!("$$(PATH) $$$$ $$"));
+}
+
+#[test]
+fn an_empty_variable_has_no_value() {
+    let body = body(DeploymentInput {
+        git_repo: Some(String::new()),
+        ..minimal_input()
+    });
+    let item = at(&body, &format!("{CONTAINER}.env[name=UNKEY_GIT_REPO]"));
+    assert_eq!(*item, json!({ "name": "UNKEY_GIT_REPO" }));
+}
+
+#[test]
+fn sentinels_are_looked_for_where_they_run() {
+    let body = body(minimal_input());
+    let term = at(
+        &body,
+        "spec.template.spec.affinity.podAffinity\
+         .preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm",
+    );
+    assert_eq!(term["namespaces"], json!(["sentinel"]));
+}
+
+/// D30: with an audience, pods get a token for it and no other.
+#[test]
+fn the_service_account_token_follows_the_secrets_audience() {
+    let plain = body(minimal_input());
+    let spec = "spec.template.spec";
+    for field in [
+        "automountServiceAccountToken",
+        "volumes",
+        "serviceAccountName",
+        "serviceAccount",
+    ] {
+        assert_eq!(lookup(&plain, &format!("{spec}.{field}")), None, "{field}");
+    }
+    let body = body_by(minimal_input(), &all_rules());
+    assert_eq!(
+        *at(&body, &format!("{spec}.automountServiceAccountToken")),
+        json!(false)
+    );
+    let source = json!({ "serviceAccountToken": {
+        "audience": "krane", "expirationSeconds": 600, "path": "token",
+    } });
+    assert_eq!(
+        *at(&body, &format!("{spec}.volumes[0].projected.sources[0]")),
+        source
+    );
+    let mount = at(&body, &format!("{CONTAINER}.volumeMounts[0]"));
+    assert_eq!(
+        mount["mountPath"],
+        "/var/run/secrets/kubernetes.io/serviceaccount"
+    );
+}
+
+#[test]
+fn the_template_hash_changes_with_the_template_only() {
+    let hash = |body: &Value| {
+        at(
+            body,
+            "spec.template.metadata.annotations[\"krane.unkey.com/template\"]",
+        )
+        .clone()
+    };
+    let base = hash(&body(minimal_input()));
+    assert_eq!(
+        hash(&body(DeploymentInput {
+            replicas: 5,
+            ..minimal_input()
+        })),
+        base
+    );
+    let changed = body(DeploymentInput {
+        image: "nginx:2".to_owned(),
+        ..minimal_input()
+    });
+    assert_ne!(hash(&changed), base);
+    assert_ne!(hash(&body_by(minimal_input(), &all_rules())), base);
+}
+
+/// The changes of C10, one per field.
+fn changes() -> Vec<(&'static str, fn(&mut DeploymentInput))> {
+    vec![
+        ("k8s_namespace", |input| {
+            input.k8s_namespace = "other".to_owned()
+        }),
+        ("k8s_name", |input| input.k8s_name = "other".to_owned()),
+        ("workspace_id", |input| {
+            input.workspace_id = "other".to_owned()
+        }),
+        ("project_id", |input| input.project_id = "other".to_owned()),
+        ("environment_id", |input| {
+            input.environment_id = "other".to_owned()
+        }),
+        ("deployment_id", |input| {
+            input.deployment_id = "other".to_owned()
+        }),
+        ("image", |input| input.image = "other".to_owned()),
+        ("replicas", |input| input.replicas = 8),
+        ("cpu_millicores", |input| input.cpu_millicores = 100),
+        ("memory_mib", |input| input.memory_mib = 100),
+        ("build_id", |input| input.build_id = None),
+        ("encrypted_environment_variables", |input| {
+            input.encrypted_environment_variables.push(0)
+        }),
+        ("command", |input| input.command.clear()),
+        ("port", |input| input.port = 0),
+        ("shutdown_signal", |input| input.shutdown_signal.clear()),
+        ("healthcheck", |input| input.healthcheck = None),
+        ("app_id", |input| input.app_id.clear()),
+        ("environment_slug", |input| input.environment_slug = None),
+        ("region", |input| input.region = Some(String::new())),
+        ("git_commit_sha", |input| input.git_commit_sha = None),
+        ("git_branch", |input| input.git_branch = None),
+        ("git_repo", |input| input.git_repo = None),
+        ("git_commit_message", |input| {
+            input.git_commit_message = None
+        }),
+    ]
+}
+
+/// C10 (xlab-uiuc/acto, bugs.md): a changed field does nothing, or changing it back does not
+/// restore the former state.
+#[test]
+fn every_field_has_an_effect_that_changing_it_back_undoes() {
+    let base = body(full_input());
+    for (field, change) in changes() {
+        let mut input = full_input();
+        change(&mut input);
+        assert_ne!(body(input), base, "{field} has no effect");
+        assert_eq!(body(full_input()), base, "{field}");
+    }
+}
+
+/// Keys of every keyed list that is rendered, by the name of the list.
+const KEYED: [(&str, &[&str]); 6] = [
+    ("containers", &["name"]),
+    ("env", &["name"]),
+    ("ports", &["containerPort", "protocol"]),
+    ("volumes", &["name"]),
+    ("volumeMounts", &["mountPath"]),
+    (
+        "topologySpreadConstraints",
+        &["topologyKey", "whenUnsatisfiable"],
+    ),
+];
+
+fn check_lists(value: &Value) {
+    if let Value::Object(map) = value {
+        for (key, child) in map {
+            assert!(!child.is_null(), "{key} is null");
+            let keys = KEYED.iter().find(|(name, _)| name == key);
+            if let (Some((_, keys)), Some(items)) = (keys, child.as_array()) {
+                assert!(!items.is_empty(), "{key} is empty");
+                let names: Vec<_> = items.iter().map(|item| keys.map_values(item)).collect();
+                for (index, name) in names.iter().enumerate() {
+                    assert!(!names[..index].contains(name), "{key} holds {name:?} twice");
+                }
+            }
+            check_lists(child);
+        }
+    }
+    value.as_array().into_iter().flatten().for_each(check_lists);
+}
+
+trait MapValues {
+    fn map_values(&self, item: &Value) -> Vec<Value>;
+}
+
+impl MapValues for &[&str] {
+    fn map_values(&self, item: &Value) -> Vec<Value> {
+        let own = |key: &&str| item.get(*key).cloned();
+        self.iter()
+            .map(|key| own(key).unwrap_or_else(|| panic!("no {key} in {item}")))
+            .collect()
+    }
+}
+
+fn is_label_value(value: &str) -> bool {
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    value.len() <= 63
+        && (value.is_empty() || (value.starts_with(is_end) && value.ends_with(is_end)))
+        && value.chars().all(|c| is_end(c) || "-_.".contains(c))
+}
+
+proptest! {
+    /// A14 (unkeyed/unkey 61cc44f027, 9da927329a, 9ab8c661fa): a local change took the sandbox
+    /// away. B23 (argoproj/argo-cd#17568): items without their key fields are refused.
+    #[test]
+    fn whatever_is_valid_renders_sandboxed_legal_and_without_duplicates(
+        input in valid_input(), is_full in any::<bool>(),
+    ) {
+        let rules = if is_full { all_rules() } else { Rules::default() };
+        let body = body_by(input, &rules);
+        prop_assert_eq!(at(&body, "spec.template.spec.runtimeClassName"), &json!("gvisor"));
+        check_lists(&body);
+        let labels = at(&body, "metadata.labels").as_object().cloned().unwrap_or_default();
+        for (key, value) in &labels {
+            prop_assert!(is_label_value(value.as_str().unwrap_or("?")), "{} {}", key, value);
+        }
+        prop_assert_eq!(at(&body, "spec.template.metadata.labels").as_object(), Some(&labels));
+        for field in ["status", "uid", "resourceVersion", "managedFields", "creationTimestamp"] {
+            prop_assert!(body.get(field).is_none() && body["metadata"].get(field).is_none());
+        }
+    }
+
+    #[test]
+    fn rendering_is_a_function_of_its_input(input in valid_input()) {
+        prop_assert_eq!(body(input.clone()), body(input));
+    }
+}
