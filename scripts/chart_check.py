@@ -1,0 +1,187 @@
+"""Cross-checks of rendered charts that no schema knows: names that must meet, keys that must exist, queries that must parse.
+
+usage: chart_check.py FOLDER   (of rendered manifests, one file per set of values)
+"""
+
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import promql_parser
+import yaml
+
+CHART = Path("charts/krane")
+METRIC = re.compile(r"\bkrane_[a-z_]+")
+errors = []
+
+
+def check(condition, message):
+    if not condition:
+        errors.append(message)
+
+
+def flat(table, path=""):
+    for key, value in table.items():
+        here = f"{path}.{key}" if path else key
+        if isinstance(value, dict):
+            yield from flat(value, here)
+        else:
+            yield here
+
+
+def secretless(path):
+    return path.removesuffix("_file") if not path.endswith(".ca_file") else path
+
+
+def known_keys():
+    """The keys of config/default.toml, those in comments too; a secret under its plain name."""
+    section, keys = "", set()
+    for line in Path("config/default.toml").read_text().splitlines():
+        line = re.sub(r"^# ?", "", line)
+        if header := re.match(r"\[([a-z0-9_.]+)\]", line):
+            section = header[1] + "."
+        elif key := re.match(r"([a-z0-9_]+) = ", line):
+            keys.add(secretless(section + key[1]))
+    return keys
+
+
+def schema_keys(schema, path=""):
+    for key, value in schema["properties"].items():
+        here = f"{path}.{key}" if path else key
+        if "properties" in value:
+            yield from schema_keys(value, here)
+        else:
+            yield here
+
+
+def selects(selector, labels):
+    return selector.items() <= labels.items()
+
+
+def check_manifests(name, objects, keys):
+    def of(kind):
+        return [o for o in objects if o["kind"] == kind]
+
+    identities = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in objects]
+    check(len(identities) == len(set(identities)), f"{name}: an object is there twice")
+
+    (deployment,) = of("Deployment")
+    template = deployment["spec"]["template"]
+    labels, pod = template["metadata"]["labels"], template["spec"]
+    container = pod["containers"][0]
+    ports = {port["name"] for port in container["ports"]}
+    check(selects(deployment["spec"]["selector"]["matchLabels"], labels), f"{name}: Deployment does not select its pods")
+    check(
+        set(deployment["spec"]["selector"]["matchLabels"]) == {"app.kubernetes.io/name", "app.kubernetes.io/instance"},
+        f"{name}: the Deployment's selector is immutable and must stay as it is",
+    )
+    for kind, pointer in {"startupProbe": "startup", "readinessProbe": "ready", "livenessProbe": "live"}.items():
+        probe = container[kind].get("httpGet", container[kind].get("tcpSocket"))
+        check(probe["port"] in ports, f"{name}: {kind} names no port of the container")
+        check("path" not in probe or probe["path"] == f"/health/{pointer}", f"{name}: {kind} asks {probe.get('path')}")
+    check({m["name"] for m in container["volumeMounts"]} == {v["name"] for v in pod["volumes"]}, f"{name}: volumes and mounts differ")
+
+    for service in of("Service"):
+        check(selects(service["spec"]["selector"], labels), f"{name}: Service selects no pod")
+        check({port["targetPort"] for port in service["spec"]["ports"]} <= ports, f"{name}: Service port without a container port")
+    for budget in of("PodDisruptionBudget"):
+        check(selects(budget["spec"]["selector"]["matchLabels"], labels), f"{name}: PodDisruptionBudget selects no pod")
+    for policy in of("NetworkPolicy"):
+        check(selects(policy["spec"]["podSelector"]["matchLabels"], labels), f"{name}: NetworkPolicy selects no pod")
+    for monitor in of("ServiceMonitor"):
+        service = of("Service")[0]
+        check(selects(monitor["spec"]["selector"]["matchLabels"], service["metadata"]["labels"]), f"{name}: ServiceMonitor selects no Service")
+        check(monitor["spec"]["endpoints"][0]["port"] in {p["name"] for p in service["spec"]["ports"]}, f"{name}: ServiceMonitor names no port")
+    for monitor in of("PodMonitor"):
+        check(selects(monitor["spec"]["selector"]["matchLabels"], labels), f"{name}: PodMonitor selects no pod")
+        check(monitor["spec"]["podMetricsEndpoints"][0]["port"] in ports, f"{name}: PodMonitor names no port")
+
+    account = (pod["serviceAccountName"], deployment["metadata"]["namespace"])
+    for binding in of("ClusterRoleBinding") + of("RoleBinding"):
+        role = (binding["roleRef"]["kind"], binding["metadata"].get("namespace"), binding["roleRef"]["name"])
+        check(role in identities, f"{name}: {binding['metadata']['name']} binds a role that is not there")
+        check([(s["name"], s["namespace"]) for s in binding["subjects"]] == [account], f"{name}: {binding['metadata']['name']} binds another account")
+
+    dashboard = (CHART / "dashboards/krane.json").read_text()
+    shipped = [o["data"]["krane.json"] for o in of("ConfigMap") if "krane.json" in o.get("data", {})]
+    check(all(json.loads(text) == json.loads(dashboard) for text in shipped), f"{name}: the dashboard arrives changed")
+
+    (text,) = [o["data"]["krane.toml"] for o in of("ConfigMap") if "krane.toml" in o.get("data", {})]
+    config = set(map(secretless, flat(tomllib.loads(text))))
+    check(config <= keys, f"{name}: krane knows no {sorted(config - keys)}")
+    mounted = {
+        f"/var/run/secrets/krane/{item['path']}"
+        for volume in pod["volumes"]
+        for source in volume.get("projected", {}).get("sources", [])
+        for item in source["secret"]["items"]
+    }
+    named = set(re.findall(r'"(/var/run/secrets/krane/[^"]+)"', text))
+    check(mounted == named, f"{name}: mounted {sorted(mounted)}, configured {sorted(named)}")
+    return config
+
+
+def rules(objects):
+    """Who may do what where, whatever the roles are called."""
+    return sorted(
+        json.dumps([o["kind"], o["metadata"]["labels"]["krane.unkey.com/rbac-switch"], o["rules"]], sort_keys=True)
+        for o in objects
+        if o["kind"] in ("ClusterRole", "Role") and "krane.unkey.com/rbac-switch" in o["metadata"]["labels"]
+    )
+
+
+def check_dashboard():
+    dashboard = json.loads((CHART / "dashboards/krane.json").read_text())
+    check(dashboard["uid"] == "krane-agent", "dashboard: the uid is part of people's links and must stay")
+    variables = {v["name"] for v in dashboard["templating"]["list"]}
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    check(len(ids) == len(set(ids)), "dashboard: a panel id is there twice")
+    rows = [panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"]
+    check(rows == ["Overview", "Streams", "Actors", "Apply"], f"dashboard: rows are {rows}")
+    taken = set()
+    for panel in dashboard["panels"]:
+        title, at = panel["title"], panel["gridPos"]
+        cells = {(at["x"] + i, at["y"] + j) for i in range(at["w"]) for j in range(at["h"])}
+        check(not cells & taken and at["x"] + at["w"] <= 24, f"dashboard: {title} lies on another panel")
+        taken |= cells
+        if panel["type"] == "row":
+            continue
+        check(panel.get("description"), f"dashboard: {title} does not say what it shows")
+        for target in panel["targets"]:
+            check(target["datasource"] == {"type": "prometheus", "uid": "$datasource"}, f"dashboard: {title} has a fixed data source")
+            used = set(re.findall(r"\$(\w+)", target["expr"])) - {"__rate_interval"}
+            check(used <= variables, f"dashboard: {title} uses {used - variables}")
+            query = target["expr"].replace("$__rate_interval", "5m")
+            try:
+                promql_parser.parse(re.sub(r"\$\w+", "x", query))
+            except ValueError as error:
+                errors.append(f"dashboard: {title}: {error}: {query}")
+            check(METRIC.search(query), f"dashboard: {title} asks for no metric of krane")
+
+
+def main():
+    folder = Path(sys.argv[1])
+    keys = known_keys()
+    written = set()
+    everything = []
+    for file in sorted(folder.glob("*.yaml")):
+        objects = [o for o in yaml.safe_load_all(file.read_text()) if o]
+        written |= check_manifests(file.stem, objects, keys)
+        if file.stem == "everything":
+            everything = objects
+    settable = set(schema_keys(json.loads((CHART / "values.schema.json").read_text())["properties"]["config"]))
+    check(settable <= keys, f"values.schema.json: krane knows no {sorted(settable - keys)}")
+    # An id per process cannot come from a file that all processes share.
+    missing = keys - settable - written - {"instance_id"}
+    check(not missing, f"the chart cannot set {sorted(missing)}")
+
+    source = list(yaml.safe_load_all((CHART / "files/rbac.yaml").read_text()))
+    check(rules(everything) == rules(source), "the chart grants other rights than files/rbac.yaml")
+    check_dashboard()
+    for error in errors:
+        print(f"error: {error}", file=sys.stderr)
+    sys.exit(bool(errors))
+
+
+main()
