@@ -21,8 +21,8 @@ pub(super) fn differences(rendered: &Rendered, live: &Value) -> Vec<Difference> 
         steps: Vec::new(),
         differences: Vec::new(),
     };
-    let api_version = body.get("apiVersion").and_then(Value::as_str);
-    let Some(fields) = own_fields(live, api_version) else {
+    let api_version = rendered.reference.resource.api_version();
+    let Some(fields) = own_fields(live, &api_version) else {
         walk.report(DifferenceKind::RenderedNotOwned, None, None);
         return walk.differences;
     };
@@ -43,11 +43,11 @@ fn comparable(rendered: &Rendered) -> Cow<'_, Value> {
 }
 
 /// The fields that krane owns by apply; of several versions the one that is rendered.
-fn own_fields<'a>(live: &'a Value, api_version: Option<&str>) -> Option<&'a Map<String, Value>> {
+fn own_fields<'a>(live: &'a Value, api_version: &str) -> Option<&'a Map<String, Value>> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let own = || entries.iter().filter(|entry| is_own(entry));
     own()
-        .find(|entry| entry.get("apiVersion").and_then(Value::as_str) == api_version)
+        .find(|entry| entry.get("apiVersion").and_then(Value::as_str) == Some(api_version))
         .or_else(|| own().next())?
         .get("fieldsV1")?
         .as_object()

@@ -1,1 +1,121 @@
+mod decisions;
+mod edits;
+mod equality;
+mod properties;
 
+use serde_json::{Value, json};
+
+use super::{Decision, Difference, DifferenceKind, decide};
+use crate::ids::SharedKey;
+use crate::kinds::deployment::{DeploymentInput, validate};
+use crate::kinds::{Desired, Member, PullSecret, Rules, render_shared};
+use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::testing::{applied_json, fields_of, full_input};
+
+/// A moment for tests that hold nothing.
+const NOW: u64 = 1_800_000_000;
+
+fn rules() -> Rules {
+    let credentials = PullSecret {
+        url: "registry.example".to_owned(),
+        username: "user".to_owned(),
+        password: "password".to_owned(),
+    };
+    Rules {
+        pull_secret: Some(credentials),
+        secrets_audience: Some("krane".into()),
+        ..Rules::default()
+    }
+}
+
+fn workload(input: DeploymentInput) -> Rendered {
+    let desired = validate(input, &rules()).unwrap_or_else(|invalid| panic!("{invalid}"));
+    Desired::Deployment(Box::new(desired))
+        .render(&rules())
+        .remove(0)
+}
+
+fn shared(key: &SharedKey) -> Rendered {
+    let member = Member {
+        workspace_id: "ws_1".into(),
+        environment_id: "env_1".into(),
+        port: 8080,
+    };
+    render_shared(key, &[member], &rules()).unwrap_or_else(|| panic!("{key} renders"))
+}
+
+fn policy() -> Rendered {
+    shared(&SharedKey::IsolationPolicy {
+        namespace: "ns".into(),
+        environment: "env_1".into(),
+    })
+}
+
+fn secret() -> Rendered {
+    shared(&SharedKey::PullSecret("ns".into()))
+}
+
+/// One object of each kind that krane writes.
+fn all_kinds() -> Vec<Rendered> {
+    let namespace = shared(&SharedKey::Namespace("ns".into()));
+    vec![workload(full_input()), namespace, policy(), secret()]
+}
+
+/// Any body, as the API server would keep it without further defaults.
+fn made(resource: Resource, body: Value) -> (Rendered, Value) {
+    let mut body = body;
+    body["metadata"]["name"] = json!("x");
+    body["metadata"]["namespace"] = json!("ns");
+    body["metadata"]["labels"] = json!({ "app.kubernetes.io/managed-by": "krane" });
+    let rendered = Rendered {
+        reference: ObjectRef::new(resource, "ns", "x"),
+        body,
+    };
+    let mut live = rendered.body.clone();
+    live["metadata"]["uid"] = json!("uid-1");
+    live["metadata"]["resourceVersion"] = json!("7");
+    live["metadata"]["managedFields"] = json!([own_entry(&rendered)]);
+    (rendered, live)
+}
+
+fn own_entry(rendered: &Rendered) -> Value {
+    json!({
+        "manager": "krane",
+        "operation": "Apply",
+        "apiVersion": rendered.reference.resource.api_version(),
+        "fieldsV1": fields_of(&rendered.body),
+    })
+}
+
+fn kept(rendered: &Rendered, live: Value) -> LiveObject {
+    LiveObject::from_json(rendered.reference.resource, live)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn decision(rendered: &Rendered, live: Value) -> Decision {
+    decide(rendered, Some(&kept(rendered, live)), None, NOW)
+}
+
+/// What an update would be for; empty when the object is in place.
+fn differences(rendered: &Rendered, live: Value) -> Vec<Difference> {
+    match decision(rendered, live) {
+        Decision::InPlace => Vec::new(),
+        Decision::Update { uid, differences } => {
+            assert!(uid.starts_with("uid-") && !differences.is_empty());
+            differences
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn found(rendered: &Rendered, live: Value) -> Vec<(String, DifferenceKind)> {
+    differences(rendered, live)
+        .into_iter()
+        .map(|found| (found.path, found.kind))
+        .collect()
+}
+
+/// The live object after krane's first apply.
+fn in_place(rendered: &Rendered) -> Value {
+    applied_json(rendered, "uid-1", 7)
+}

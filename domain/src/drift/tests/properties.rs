@@ -1,0 +1,66 @@
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::{NOW, decision, in_place, kept, workload};
+use crate::drift::{Decision, FuseMemory, decide};
+use crate::testing::valid_input;
+
+/// The same tree with the items of owned keyed lists shuffled among foreign ones, and the keys of
+/// all objects inserted the other way round.
+fn reversed(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .rev()
+            .map(|(key, value)| (key.clone(), reversed(value)))
+            .collect(),
+        Value::Array(items) => items.iter().map(reversed).collect(),
+        other => other.clone(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Applying what was decided leaves nothing to decide.
+    #[test]
+    fn whatever_is_applied_is_in_place(input in valid_input()) {
+        let rendered = workload(input);
+        prop_assert_eq!(decision(&rendered, in_place(&rendered)), Decision::InPlace);
+    }
+
+    /// Two states are told apart exactly when they render differently.
+    #[test]
+    fn another_state_is_a_difference(one in valid_input(), other in valid_input()) {
+        let wanted = workload(one);
+        let mut live = workload(other);
+        live.body["metadata"] = wanted.body["metadata"].clone();
+        live.body["spec"]["selector"] = wanted.body["spec"]["selector"].clone();
+        let is_in_place = decision(&wanted, in_place(&live)) == Decision::InPlace;
+        prop_assert_eq!(is_in_place, wanted.body["spec"] == live.body["spec"]);
+    }
+
+    #[test]
+    fn the_order_of_keys_decides_nothing(one in valid_input(), other in valid_input()) {
+        let wanted = workload(one);
+        let mut live = workload(other);
+        live.body["metadata"] = wanted.body["metadata"].clone();
+        let tree = in_place(&live);
+        prop_assert_eq!(decision(&wanted, tree.clone()), decision(&wanted, reversed(&tree)));
+        let (left, right) = (kept(&wanted, tree.clone()), kept(&wanted, reversed(&tree)));
+        prop_assert_eq!(left.fingerprint, right.fingerprint);
+    }
+
+    /// An apply that did not take is not repeated, whatever was left.
+    #[test]
+    fn the_fuse_stops_any_repetition(one in valid_input(), other in valid_input()) {
+        let wanted = workload(one);
+        let mut live = workload(other);
+        live.body["metadata"] = wanted.body["metadata"].clone();
+        live.body["spec"]["selector"] = wanted.body["spec"]["selector"].clone();
+        let answer = kept(&wanted, in_place(&live));
+        let fuse = FuseMemory::after_apply(&wanted, &answer);
+        let again = decide(&wanted, Some(&answer), fuse.as_ref(), NOW);
+        prop_assert_eq!(again, Decision::InPlace);
+    }
+}
