@@ -55,3 +55,7 @@ check-crates:
 # Chart: lint, schema samples, rendered goldens, Kubernetes schemas, dashboard
 chart *ARGS:
     scripts/chart {{ARGS}}
+
+# The binary reads what the chart writes
+chart-config:
+    scripts/chart-config
