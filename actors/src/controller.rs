@@ -1,0 +1,196 @@
+//! One controller's workers: what each is made of, and the store they share.
+//!
+//! Which of them restarts with which is in the tree; this file only knows how to make them.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use krane_domain::ids::Controller;
+use krane_domain::kinds::Rules;
+use tokio::task::JoinSet;
+
+use crate::actor::{Behaviour, ShellArguments};
+use crate::address::Address;
+use crate::lanes::LaneContext;
+use crate::metrics::{ActorMetrics, ControllerMetrics};
+use crate::ports::{Clock, Cluster, ControlPlane};
+use crate::reconciler::{Reconciler, ReconcilerMessage};
+use crate::reporter::{Reporter, ReporterMessage};
+use crate::resync::{Resync, ResyncMessage};
+use crate::status::StatusBoard;
+use crate::store::Store;
+use crate::stream::{Stream, StreamMessage};
+use crate::supervisor::{PrepareFn, ResetFn, StartFn, worker};
+use crate::watch::{self, Watch, WatchMessage};
+
+/// What a controller is made with.
+#[derive(Clone)]
+pub struct ControllerParts {
+    /// Which one.
+    pub controller: Controller,
+    /// The settings that change what is decided.
+    pub rules: Rules,
+    /// The cluster, with limits of this controller's own.
+    pub cluster: Arc<dyn Cluster>,
+    /// The control plane, over a connection of this controller's own.
+    pub control_plane: Arc<dyn ControlPlane>,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Where its actors publish.
+    pub board: StatusBoard,
+    /// Lanes at once (`k8s.max_in_flight`).
+    pub max_lanes: usize,
+    /// Bytes of unapplied states at which reading the stream pauses (`control.max_backlog`).
+    pub max_backlog: usize,
+    /// Time between passes over all objects (`resync.interval`).
+    pub resync_interval: Duration,
+    /// Share of objects that may go on `not_found` (`safety.max_deletes_percent`).
+    pub max_deletes_percent: u8,
+    /// Whether writes are allowed (`safety.writes`).
+    pub writes: Arc<AtomicBool>,
+    /// Whether the control plane took a heartbeat of this process.
+    pub is_region_known: Arc<AtomicBool>,
+    /// What it counts with.
+    pub metrics: ControllerMetrics,
+}
+
+/// A controller's store, addresses and workers.
+#[derive(Clone)]
+pub struct ControllerWorkers {
+    parts: ControllerParts,
+    store: Arc<Store>,
+    watch: Address<WatchMessage>,
+    reporter: Address<ReporterMessage>,
+    reconciler: Address<ReconcilerMessage>,
+    stream: Address<StreamMessage>,
+    resync: Address<ResyncMessage>,
+}
+
+impl ControllerWorkers {
+    /// Workers with an empty store and vacant addresses. `place` gives the path and the mailbox
+    /// capacity of a worker by its id.
+    pub fn new(parts: ControllerParts, place: impl Fn(&str) -> (Arc<str>, usize)) -> Self {
+        let rules = parts.rules.clone();
+        let store = Arc::new(Store::new(parts.controller, rules, parts.max_backlog));
+        let (watch, reporter) = (vacant("watch", &place), vacant("reporter", &place));
+        let (reconciler, stream) = (vacant("reconciler", &place), vacant("stream", &place));
+        let resync = vacant("resync", &place);
+        Self { parts, store, watch, reporter, reconciler, stream, resync }
+    }
+
+    /// What the controller knows.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// How a worker is started, by its id in the tree; `None` for an id that is no worker here.
+    /// `metrics` counts its messages.
+    pub fn start(&self, id: &str, metrics: ActorMetrics) -> Option<StartFn> {
+        let this = self.clone();
+        let board = self.parts.board.clone();
+        Some(match id {
+            "watch" => start(self.watch.clone(), board, metrics, move || this.watch()),
+            "reporter" => start(self.reporter.clone(), board, metrics, move || this.reporter()),
+            "reconciler" => {
+                start(self.reconciler.clone(), board, metrics, move || this.reconciler())
+            }
+            "stream" => start(self.stream.clone(), board, metrics, move || this.stream()),
+            "resync" => start(self.resync.clone(), board, metrics, move || this.resync()),
+            _ => return None,
+        })
+    }
+
+    /// What has to succeed before any worker starts: the first complete lists (D22b).
+    pub fn prepare(&self) -> PrepareFn {
+        let (store, cluster) = (Arc::clone(&self.store), Arc::clone(&self.parts.cluster));
+        Arc::new(move || {
+            let (store, cluster) = (Arc::clone(&store), Arc::clone(&cluster));
+            Box::pin(async move { watch::first_lists(&store, cluster.as_ref()).await })
+        })
+    }
+
+    /// Empties the store: bad state must not survive every restart.
+    pub fn reset(&self) -> ResetFn {
+        let store = Arc::clone(&self.store);
+        Arc::new(move || store.reset())
+    }
+
+    fn watch(&self) -> Watch {
+        Watch::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.parts.cluster),
+            self.reconciler.clone(),
+            self.reporter.clone(),
+            self.parts.metrics.clone(),
+        )
+    }
+
+    fn reporter(&self) -> Reporter {
+        Reporter::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.parts.control_plane),
+            self.parts.metrics.clone(),
+        )
+    }
+
+    fn reconciler(&self) -> Reconciler {
+        let lanes = LaneContext {
+            store: Arc::clone(&self.store),
+            cluster: Arc::clone(&self.parts.cluster),
+            clock: Arc::clone(&self.parts.clock),
+            board: self.parts.board.clone(),
+            writes: Arc::clone(&self.parts.writes),
+            metrics: self.parts.metrics.clone(),
+        };
+        Reconciler::new(lanes, self.parts.max_lanes, self.reporter.clone())
+    }
+
+    fn stream(&self) -> Stream {
+        Stream::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.parts.control_plane),
+            self.reconciler.clone(),
+            self.reporter.clone(),
+            self.parts.metrics.clone(),
+        )
+    }
+
+    fn resync(&self) -> Resync {
+        Resync {
+            store: Arc::clone(&self.store),
+            control_plane: Arc::clone(&self.parts.control_plane),
+            reconciler: self.reconciler.clone(),
+            is_region_known: Arc::clone(&self.parts.is_region_known),
+            interval: self.parts.resync_interval,
+            max_deletes_percent: self.parts.max_deletes_percent,
+            metrics: self.parts.metrics.clone(),
+            passes: JoinSet::new(),
+        }
+    }
+}
+
+fn vacant<M: crate::actor::Message>(
+    id: &str,
+    place: &impl Fn(&str) -> (Arc<str>, usize),
+) -> Address<M> {
+    let (path, capacity) = place(id);
+    Address::vacant(path, capacity)
+}
+
+fn start<B: Behaviour>(
+    address: Address<B::Message>,
+    board: StatusBoard,
+    metrics: ActorMetrics,
+    make: impl Fn() -> B + Send + Sync + 'static,
+) -> StartFn {
+    worker(move || ShellArguments {
+        behaviour: make(),
+        address: address.clone(),
+        board: board.clone(),
+        metrics: metrics.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,7 @@
+//! A whole controller over a small cluster and a small control plane, on a paused clock.
+
+mod harness;
+mod isolation;
+mod reports;
+mod resync;
+mod states;

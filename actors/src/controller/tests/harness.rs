@@ -1,0 +1,185 @@
+//! Starts a controller's subtree and waits for states of its small world.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use krane_domain::ids::Controller;
+use krane_domain::kinds::Rules;
+use krane_domain::restart::Backoff;
+use prometheus::Registry;
+use ractor::ActorCell;
+use tokio::sync::watch::Receiver;
+
+use crate::controller::{ControllerParts, ControllerWorkers};
+use crate::metrics::{ActorMetrics, ControllerFamilies};
+use crate::status::StatusBoard;
+use crate::store::Memory;
+use crate::supervisor::{
+    ChildSpec, End, OnExhausted, Preparation, Restart, Shutdown, Strategy, SupervisorSpec,
+    Surroundings, start_topmost, supervisor,
+};
+use crate::testing::{FakeCluster, FakeControlPlane, StoppedClock};
+
+pub(super) struct World {
+    pub(super) cluster: FakeCluster,
+    pub(super) control_plane: FakeControlPlane,
+    pub(super) workers: ControllerWorkers,
+    pub(super) board: StatusBoard,
+    pub(super) is_region_known: Arc<AtomicBool>,
+    tree: Option<(ActorCell, Receiver<End>)>,
+}
+
+/// What a test may choose.
+pub(super) struct Choices {
+    pub(super) rules: Rules,
+    pub(super) max_lanes: usize,
+    pub(super) max_backlog: usize,
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Self { rules: Rules::default(), max_lanes: 8, max_backlog: 1 << 20 }
+    }
+}
+
+impl World {
+    pub(super) async fn start() -> Self {
+        Self::start_with(Choices::default(), FakeCluster::default(), FakeControlPlane::default())
+            .await
+    }
+
+    pub(super) async fn start_with(
+        choices: Choices,
+        cluster: FakeCluster,
+        control_plane: FakeControlPlane,
+    ) -> Self {
+        let board = StatusBoard::new();
+        let is_region_known = Arc::new(AtomicBool::new(true));
+        let families = ControllerFamilies::register(&Registry::new()).expect("registers");
+        let parts = ControllerParts {
+            controller: Controller::Deployments,
+            rules: choices.rules,
+            cluster: Arc::new(cluster.clone()),
+            control_plane: Arc::new(control_plane.clone()),
+            clock: Arc::new(StoppedClock),
+            board: board.clone(),
+            max_lanes: choices.max_lanes,
+            max_backlog: choices.max_backlog,
+            resync_interval: Duration::from_secs(60),
+            max_deletes_percent: 10,
+            writes: Arc::new(AtomicBool::new(true)),
+            is_region_known: Arc::clone(&is_region_known),
+            metrics: families.of(Controller::Deployments),
+        };
+        let workers = ControllerWorkers::new(parts, |id| (format!("root/{id}").into(), 64));
+        let mut world =
+            Self { cluster, control_plane, workers, board, is_region_known, tree: None };
+        world.boot().await;
+        world
+    }
+
+    /// Starts the tree anew over the same world, as a new process would: with an empty store.
+    pub(super) async fn reboot(&mut self) {
+        if let Some((actor, _)) = self.tree.take() {
+            let _ = actor.kill_and_wait(None).await;
+        }
+        self.workers.reset()();
+        self.boot().await;
+    }
+
+    async fn boot(&mut self) {
+        let surroundings =
+            Surroundings { board: self.board.clone(), seed: 7, grace: Duration::from_secs(5) };
+        let child = |id: &'static str| ChildSpec {
+            id,
+            path: format!("root/{id}").into(),
+            restart: Restart::Permanent,
+            start: self.workers.start(id, ActorMetrics::default()).expect("a worker"),
+            start_timeout: Some(Duration::from_secs(5)),
+            shutdown: Shutdown::Stop(Duration::from_secs(3)),
+            backoff: Backoff::default(),
+            reset: None,
+        };
+        let group = |path: &str, ids: &[&'static str]| SupervisorSpec {
+            path: path.into(),
+            strategy: Strategy::RestForOne,
+            intensity: 5,
+            period: Duration::from_secs(60),
+            on_exhausted: OnExhausted::Escalate,
+            prepare: None,
+            children: ids.iter().map(|id| child(id)).collect(),
+        };
+        let nest = |id: &'static str, spec: SupervisorSpec| ChildSpec {
+            id,
+            path: Arc::clone(&spec.path),
+            restart: Restart::Permanent,
+            start: supervisor(spec, surroundings.clone()),
+            start_timeout: None,
+            shutdown: Shutdown::Stop(Duration::from_secs(8)),
+            backoff: Backoff::default(),
+            reset: None,
+        };
+        let controller = SupervisorSpec {
+            path: "root/deployments".into(),
+            strategy: Strategy::OneForOne,
+            intensity: 5,
+            period: Duration::from_secs(60),
+            on_exhausted: OnExhausted::Escalate,
+            prepare: Some(Preparation {
+                run: self.workers.prepare(),
+                timeout: Duration::from_secs(60),
+            }),
+            children: vec![
+                nest("observer", group("root/observer", &["watch", "reporter"])),
+                nest("intake", group("root/intake", &["reconciler", "stream", "resync"])),
+            ],
+        };
+        let tree = start_topmost(controller, surroundings.clone(), None).await.expect("starts");
+        self.tree = Some(tree);
+    }
+
+    /// Waits, in virtual time, until something is so.
+    pub(super) async fn until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) -> Duration {
+        let began = self.board.now();
+        for _ in 0..100_000 {
+            if is_so(self) {
+                return self.board.now().saturating_sub(began);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let trouble: Vec<_> = self.memory(|memory| memory.backlog.in_trouble().collect());
+        panic!("never so: {what}; in trouble: {trouble:?}");
+    }
+
+    /// Kills a worker; false when it was not alive.
+    pub(super) fn kill(&self, id: &str) -> bool {
+        let path: Arc<str> = format!("root/{id}").into();
+        let occupant = self.board.cell(&path, None).occupant();
+        occupant.is_some_and(|actor| {
+            actor.kill();
+            true
+        })
+    }
+
+    /// Lets virtual time pass.
+    pub(super) async fn pass(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    pub(super) fn memory<T>(&self, read: impl FnOnce(&mut Memory) -> T) -> T {
+        self.workers.store().with(read)
+    }
+
+    pub(super) fn cursor(&self) -> u64 {
+        self.memory(|memory| memory.backlog.cursor())
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some((actor, _)) = self.tree.take() {
+            actor.kill();
+        }
+    }
+}

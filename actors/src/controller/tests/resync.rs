@@ -1,0 +1,123 @@
+//! Desired state is re-read.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use krane_domain::desired::Change;
+use krane_domain::ids::ObjectKey;
+use krane_domain::kinds::deployment::{DeploymentInput, validate};
+use krane_domain::kinds::{Desired, Rules};
+use krane_domain::report::Report;
+
+use super::harness::World;
+use crate::ports::{Answer, RpcFailureKind};
+use crate::testing::{input, wants};
+
+fn answer(input: DeploymentInput) -> Answer {
+    let key = ObjectKey::new(&*input.k8s_namespace, &*input.k8s_name);
+    let change = validate(input, &Rules::default())
+        .map(|desired| Change::Apply(Desired::Deployment(Box::new(desired))));
+    Answer::State { key, change }
+}
+
+fn image(world: &World, name: &str) -> Option<serde_json::Value> {
+    let live = world.cluster.workload("ns", name)?.value();
+    live.pointer("/spec/template/spec/containers/0/image").cloned()
+}
+
+async fn with_workloads(count: u64) -> World {
+    let world = World::start().await;
+    for number in 1..=count {
+        let name = format!("d{number}");
+        world.control_plane.answer(&format!("d_{name}"), answer(input("ns", &name)));
+        world.control_plane.push(wants(number, input("ns", &name)));
+    }
+    world.until("applied", |world| world.cursor() == count).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_minute_costs_questions_and_no_writes() {
+    let world = with_workloads(20).await;
+    let writes = world.cluster.writes();
+    world.pass(200).await;
+    assert_eq!(world.cluster.writes(), writes);
+    assert!(world.control_plane.questions() >= 60, "{}", world.control_plane.questions());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_the_stream_never_told_of_is_found() {
+    let world = with_workloads(3).await;
+    let mut changed = input("ns", "d2");
+    changed.image = "registry.example/app:new".to_owned();
+    world.control_plane.answer("d_d2", answer(changed));
+    let time = world
+        .until("adopted", |world| image(world, "d2") == Some("registry.example/app:new".into()))
+        .await;
+    assert!(time < Duration::from_secs(130), "{time:?}");
+}
+
+/// ce0572d7b7, PR #4991 of unkeyed/unkey (A38): not_found means gone, asked twice.
+#[tokio::test(start_paused = true)]
+async fn what_the_control_plane_does_not_know_is_deleted_and_reported() {
+    let world = with_workloads(3).await;
+    world.control_plane.answer("d_d1", Answer::NotFound);
+    world.until("deleted", |world| world.cluster.workload("ns", "d1").is_none()).await;
+    world
+        .until("reported", |world| {
+            matches!(world.control_plane.last_report("d1"), Some(Report::Gone { .. }))
+        })
+        .await;
+    assert_eq!(world.cluster.workloads(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_control_plane_that_forgot_everything_deletes_nothing_however_often_it_says_so() {
+    let world = with_workloads(100).await;
+    for number in 1..=100 {
+        world.control_plane.answer(&format!("d_d{number}"), Answer::NotFound);
+    }
+    world.pass(1800).await;
+    assert_eq!(world.cluster.workloads(), 100);
+    assert_eq!(world.memory(|memory| memory.brake.held().len()), 100);
+    // Remembering one of them releases that one from the brake.
+    world.control_plane.answer("d_d5", answer(input("ns", "d5")));
+    world.pass(120).await;
+    assert_eq!(world.memory(|memory| memory.brake.held().len()), 99);
+}
+
+#[tokio::test(start_paused = true)]
+async fn not_found_is_not_believed_before_a_heartbeat_was_taken() {
+    let world = with_workloads(2).await;
+    world.is_region_known.store(false, Ordering::Relaxed);
+    world.control_plane.answer("d_d1", Answer::NotFound);
+    world.pass(600).await;
+    assert_eq!(world.cluster.workloads(), 2);
+    world.is_region_known.store(true, Ordering::Relaxed);
+    world.until("deleted", |world| world.cluster.workload("ns", "d1").is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_of_any_kind_delete_nothing() {
+    let world = with_workloads(2).await;
+    for kind in [RpcFailureKind::Transport, RpcFailureKind::Answered] {
+        world.control_plane.fail(Some(kind));
+        world.pass(300).await;
+        assert_eq!(world.cluster.workloads(), 2);
+    }
+    world.control_plane.fail(None);
+    world.control_plane.answer("d_d1", Answer::Empty);
+    world.pass(300).await;
+    assert_eq!(world.cluster.workloads(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_about_another_object_changes_nothing() {
+    let world = with_workloads(2).await;
+    let mut other = input("ns", "d2");
+    other.image = "registry.example/app:evil".to_owned();
+    world.control_plane.answer("d_d1", answer(other));
+    world.pass(300).await;
+    assert_eq!(image(&world, "d2"), Some("registry.example/app:1".into()));
+    assert_eq!(world.cluster.workloads(), 2);
+}

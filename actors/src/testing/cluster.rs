@@ -1,0 +1,314 @@
+//! A small cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use krane_domain::kinds::WatchSpec;
+use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
+use krane_domain::pod::{PodDigest, PodPhase};
+use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_domain::testing::applied;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use crate::ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
+
+/// A call the cluster took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Apply(ObjectRef),
+    Delete(ObjectRef),
+    Metadata(ObjectRef),
+    Get(ObjectRef),
+}
+
+/// What happens to a call: nothing special, a refusal, or no answer ever.
+pub(crate) enum Fault {
+    Refuse(RefusalClass),
+    Hang,
+    /// The call has its effect, the answer is lost.
+    LoseAnswer,
+}
+
+type Faults = Box<dyn FnMut(&Op) -> Option<Fault> + Send>;
+
+#[derive(Default)]
+struct World {
+    version: u64,
+    uids: u64,
+    objects: BTreeMap<ObjectRef, LiveObject>,
+    pods: BTreeMap<Arc<str>, PodDigest>,
+    watchers: Vec<(Resource, mpsc::UnboundedSender<WatchEvent>)>,
+    silent: Vec<(Resource, mpsc::UnboundedSender<WatchEvent>)>,
+    log: Vec<Op>,
+    faults: Option<Faults>,
+    lists_fail: bool,
+    lists: usize,
+    watches: usize,
+    missing: Vec<Resource>,
+    call_time: Duration,
+}
+
+/// A cluster in memory with just enough of an API server.
+#[derive(Clone, Default)]
+pub(crate) struct FakeCluster {
+    world: Arc<Mutex<World>>,
+}
+
+impl FakeCluster {
+    pub(crate) fn fault(&self, faults: impl FnMut(&Op) -> Option<Fault> + Send + 'static) {
+        self.world.lock().faults = Some(Box::new(faults));
+    }
+
+    pub(crate) fn heal(&self) {
+        self.world.lock().faults = None;
+    }
+
+    pub(crate) fn set_call_time(&self, time: Duration) {
+        self.world.lock().call_time = time;
+    }
+
+    pub(crate) fn fail_lists(&self, fail: bool) {
+        self.world.lock().lists_fail = fail;
+    }
+
+    pub(crate) fn set_missing(&self, resource: Resource, is_missing: bool) {
+        let mut world = self.world.lock();
+        world.missing.retain(|known| *known != resource);
+        if is_missing {
+            world.missing.push(resource);
+        }
+    }
+
+    pub(crate) fn end_watches(&self, end: &WatchEnd) {
+        for (_, watcher) in self.world.lock().watchers.drain(..) {
+            let _ = watcher.send(WatchEvent::Ended(end.clone()));
+        }
+    }
+
+    /// Watches stay open and silent.
+    pub(crate) fn forget_watches(&self) {
+        let mut world = self.world.lock();
+        let silent = std::mem::take(&mut world.watchers);
+        world.silent.extend(silent);
+    }
+
+    pub(crate) fn lists(&self) -> usize {
+        self.world.lock().lists
+    }
+
+    pub(crate) fn log(&self) -> Vec<Op> {
+        self.world.lock().log.clone()
+    }
+
+    pub(crate) fn writes(&self) -> usize {
+        let world = self.world.lock();
+        world.log.iter().filter(|op| matches!(op, Op::Apply(_) | Op::Delete(_))).count()
+    }
+
+    pub(crate) fn workload(&self, namespace: &str, name: &str) -> Option<LiveObject> {
+        self.object(&ObjectRef::new(Resource::ReplicaSet, namespace, name))
+    }
+
+    pub(crate) fn object(&self, reference: &ObjectRef) -> Option<LiveObject> {
+        self.world.lock().objects.get(reference).cloned()
+    }
+
+    pub(crate) fn workloads(&self) -> usize {
+        let world = self.world.lock();
+        world.objects.keys().filter(|key| key.resource == Resource::ReplicaSet).count()
+    }
+
+    /// Somebody deletes an object by hand.
+    pub(crate) fn remove(&self, reference: &ObjectRef) {
+        let mut world = self.world.lock();
+        world.delete(reference);
+    }
+
+    /// Somebody puts an object there, whatever was there before.
+    pub(crate) fn put(&self, rendered: &Rendered, edit: impl FnOnce(&mut serde_json::Value)) {
+        let mut rendered = rendered.clone();
+        let mut world = self.world.lock();
+        let uid = match world.objects.get(&rendered.reference) {
+            Some(known) => Arc::clone(&known.uid),
+            None => world.next_uid(),
+        };
+        edit(&mut rendered.body);
+        world.store(&rendered, &uid);
+    }
+
+    /// A pod of a workload appears or changes.
+    pub(crate) fn set_pod(&self, namespace: &str, workload: &str, pod: &str, ready: bool) {
+        let mut world = self.world.lock();
+        let reference = ObjectRef::new(Resource::ReplicaSet, namespace, workload);
+        let owner = world.objects.get(&reference).map(|live| Arc::clone(&live.uid));
+        world.version += 1;
+        let digest = PodDigest {
+            namespace: namespace.into(),
+            name: pod.into(),
+            uid: format!("uid-{pod}").into(),
+            resource_version: world.version,
+            owner,
+            phase: PodPhase::Running,
+            is_ready: ready,
+            is_terminating: false,
+            ip: Some("10.0.0.7".into()),
+            cpu_millicores: 100,
+            memory_mib: 64,
+            template: None,
+        };
+        world.pods.insert(pod.into(), digest.clone());
+        world.tell(Resource::Pod, &WatchEvent::Applied(Item::Pod(digest)));
+    }
+
+    async fn call(&self, op: Op) -> Result<bool, Refusal> {
+        let (fault, time) = {
+            let mut world = self.world.lock();
+            world.log.push(op.clone());
+            let fault = world.faults.as_mut().and_then(|faults| faults(&op));
+            (fault, world.call_time)
+        };
+        tokio::time::sleep(time).await;
+        match fault {
+            None => Ok(true),
+            Some(Fault::Refuse(class)) => Err(refusal(class)),
+            Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::LoseAnswer) => Ok(false),
+        }
+    }
+}
+
+impl World {
+    fn next_uid(&mut self) -> Arc<str> {
+        self.uids += 1;
+        format!("uid-{}", self.uids).into()
+    }
+
+    fn tell(&mut self, resource: Resource, event: &WatchEvent) {
+        self.watchers.retain(|(watched, watcher)| {
+            *watched != resource || watcher.send(event.clone()).is_ok()
+        });
+    }
+
+    fn store(&mut self, rendered: &Rendered, uid: &Arc<str>) -> LiveObject {
+        self.version += 1;
+        let live = applied(rendered, uid, self.version).expect("a rendered object decodes");
+        self.objects.insert(rendered.reference.clone(), live.clone());
+        let event = WatchEvent::Applied(Item::Object(live.clone()));
+        self.tell(rendered.reference.resource, &event);
+        live
+    }
+
+    fn delete(&mut self, reference: &ObjectRef) {
+        if let Some(mut live) = self.objects.remove(reference) {
+            self.version += 1;
+            live.resource_version = self.version;
+            self.tell(reference.resource, &WatchEvent::Deleted(Item::Object(live)));
+        }
+    }
+}
+
+fn refusal(class: RefusalClass) -> Refusal {
+    Refusal { class, code: 500, message: "as the test wants it".to_owned(), retry_after: None }
+}
+
+#[async_trait]
+impl Cluster for FakeCluster {
+    async fn apply(&self, object: &Rendered, uid: Option<&str>) -> Result<LiveObject, Refusal> {
+        let is_answered = self.call(Op::Apply(object.reference.clone())).await?;
+        let live = {
+            let mut world = self.world.lock();
+            let reference = &object.reference;
+            if world.missing.contains(&reference.resource) {
+                return Err(refusal(RefusalClass::KindMissing));
+            }
+            let namespace = ObjectRef::new(Resource::Namespace, "", Arc::clone(&reference.namespace));
+            if reference.resource.is_namespaced() && !world.objects.contains_key(&namespace) {
+                return Err(refusal(RefusalClass::NamespaceMissing));
+            }
+            let known = world.objects.get(reference).map(|live| Arc::clone(&live.uid));
+            let uid = match (known, uid) {
+                (Some(known), None) => known,
+                (Some(known), Some(uid)) if *known == *uid => known,
+                (_, Some(_)) => return Err(refusal(RefusalClass::Reevaluate)),
+                (None, None) => world.next_uid(),
+            };
+            world.store(object, &uid)
+        };
+        if is_answered { Ok(live) } else { Err(refusal(RefusalClass::Transient)) }
+    }
+
+    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {
+        let is_answered = self.call(Op::Delete(object.clone())).await?;
+        {
+            let mut world = self.world.lock();
+            if world.objects.get(object).is_some_and(|live| *live.uid == *uid) {
+                world.delete(object);
+            }
+        }
+        if is_answered { Ok(()) } else { Err(refusal(RefusalClass::Transient)) }
+    }
+
+    async fn metadata(&self, object: &ObjectRef) -> Result<Option<Metadata>, Refusal> {
+        self.call(Op::Metadata(object.clone())).await?;
+        let world = self.world.lock();
+        Ok(world.objects.get(object).map(|live| Metadata {
+            uid: Arc::clone(&live.uid),
+            labels: live.labels.clone(),
+            is_terminating: live.is_terminating,
+        }))
+    }
+
+    async fn get(&self, object: &ObjectRef) -> Result<Option<LiveObject>, Refusal> {
+        self.call(Op::Get(object.clone())).await?;
+        Ok(self.world.lock().objects.get(object).cloned())
+    }
+
+    async fn list(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        let mut world = self.world.lock();
+        world.lists += 1;
+        if world.lists_fail {
+            return Err(refusal(RefusalClass::Transient));
+        }
+        if world.missing.contains(&spec.resource) {
+            return Err(refusal(RefusalClass::KindMissing));
+        }
+        let items = if spec.resource == Resource::Pod {
+            world.pods.values().cloned().map(Item::Pod).collect()
+        } else {
+            let objects = world.objects.values();
+            objects
+                .filter(|live| live.reference.resource == spec.resource && live.is_ours())
+                .cloned()
+                .map(Item::Object)
+                .collect()
+        };
+        let resource_version = world.version.to_string();
+        Ok(Listed { items, undecodable: Vec::new(), resource_version })
+    }
+
+    async fn watch(
+        &self,
+        spec: &WatchSpec,
+        _resource_version: &str,
+    ) -> Result<BoxStream<'static, WatchEvent>, Refusal> {
+        let mut world = self.world.lock();
+        world.watches += 1;
+        if world.lists_fail {
+            return Err(refusal(RefusalClass::Transient));
+        }
+        if world.missing.contains(&spec.resource) {
+            return Err(refusal(RefusalClass::KindMissing));
+        }
+        let (sender, receiver) = mpsc::unbounded_channel();
+        world.watchers.push((spec.resource, sender));
+        let events = futures::stream::unfold(receiver, |mut receiver| async move {
+            receiver.recv().await.map(|event| (event, receiver))
+        });
+        Ok(events.boxed())
+    }
+}

@@ -1,0 +1,138 @@
+//! A small control plane.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use krane_domain::desired::{State, StreamItem};
+use krane_domain::report::Report;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use crate::ports::{
+    Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEnd, StreamEvent,
+};
+
+#[derive(Default)]
+struct World {
+    rows: BTreeMap<u64, State>,
+    streams: Vec<mpsc::UnboundedSender<StreamEvent>>,
+    cursors: Vec<u64>,
+    reports: Vec<Report>,
+    answers: BTreeMap<Arc<str>, Answer>,
+    questions: Vec<Question>,
+    failure: Option<RpcFailure>,
+    heartbeats: usize,
+}
+
+/// A control plane in memory. Objects without an answer are `NotFound`.
+#[derive(Clone, Default)]
+pub(crate) struct FakeControlPlane {
+    world: Arc<Mutex<World>>,
+}
+
+impl FakeControlPlane {
+    pub(crate) fn push(&self, state: State) {
+        let mut world = self.world.lock();
+        let item = StreamEvent::Item(StreamItem::State(state.clone()));
+        world.rows.insert(state.version, state);
+        let mut item = Some(item);
+        world.streams.retain(|stream| {
+            // One controller, so at most one stream that still listens.
+            match item.take() {
+                Some(next) if !stream.is_closed() => stream.send(next).is_ok(),
+                other => {
+                    item = other;
+                    false
+                }
+            }
+        });
+    }
+
+    pub(crate) fn cut(&self, code: &'static str) {
+        let end = StreamEnd { code, message: "cut by the test".to_owned(), is_oversize: false };
+        for stream in self.world.lock().streams.drain(..) {
+            let _ = stream.send(StreamEvent::Ended(end.clone()));
+        }
+    }
+
+    pub(crate) fn answer(&self, id: &str, answer: Answer) {
+        self.world.lock().answers.insert(id.into(), answer);
+    }
+
+    pub(crate) fn fail(&self, kind: Option<RpcFailureKind>) {
+        self.world.lock().failure = kind.map(|kind| RpcFailure {
+            kind,
+            code: "unavailable",
+            message: "as the test wants it".to_owned(),
+        });
+    }
+
+    pub(crate) fn cursors(&self) -> Vec<u64> {
+        self.world.lock().cursors.clone()
+    }
+
+    pub(crate) fn reports(&self) -> Vec<Report> {
+        self.world.lock().reports.clone()
+    }
+
+    pub(crate) fn last_report(&self, name: &str) -> Option<Report> {
+        let world = self.world.lock();
+        world.reports.iter().rev().find(|report| *report.key().name == *name).cloned()
+    }
+
+    pub(crate) fn questions(&self) -> usize {
+        self.world.lock().questions.len()
+    }
+
+    fn check(&self) -> Result<(), RpcFailure> {
+        self.world.lock().failure.clone().map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait]
+impl ControlPlane for FakeControlPlane {
+    async fn watch(&self, cursor: u64) -> BoxStream<'static, StreamEvent> {
+        let mut world = self.world.lock();
+        world.cursors.push(cursor);
+        let (sender, receiver) = mpsc::unbounded_channel();
+        if let Some(failure) = &world.failure {
+            let _ = sender.send(StreamEvent::Ended(StreamEnd {
+                code: failure.code,
+                message: failure.message.clone(),
+                is_oversize: false,
+            }));
+        } else {
+            let _ = sender.send(StreamEvent::Opened);
+            for state in world.rows.range(cursor + 1..).map(|(_, state)| state.clone()) {
+                let _ = sender.send(StreamEvent::Item(StreamItem::State(state)));
+            }
+            world.streams.push(sender);
+        }
+        futures::stream::unfold(receiver, |mut receiver| async move {
+            receiver.recv().await.map(|event| (event, receiver))
+        })
+        .boxed()
+    }
+
+    async fn desired(&self, question: &Question) -> Result<Answer, RpcFailure> {
+        self.check()?;
+        let mut world = self.world.lock();
+        world.questions.push(question.clone());
+        Ok(world.answers.get(&question.id).cloned().unwrap_or(Answer::NotFound))
+    }
+
+    async fn report(&self, report: &Report) -> Result<(), RpcFailure> {
+        self.check()?;
+        self.world.lock().reports.push(report.clone());
+        Ok(())
+    }
+
+    async fn heartbeat(&self) -> Result<(), RpcFailure> {
+        self.check()?;
+        self.world.lock().heartbeats += 1;
+        Ok(())
+    }
+}
