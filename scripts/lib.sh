@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 tools="${KRANE_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/krane/tools}"
-export PATH="$tools/bin:$tools/python/bin:$PATH"
+export PATH="$tools/bin:$PATH"
 
 # Never a changed Cargo.lock, never a prompt.
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}" GIT_TERMINAL_PROMPT=0
