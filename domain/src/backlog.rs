@@ -239,8 +239,8 @@ impl Backlog {
                 }
                 if is_replaced || on.is_empty() {
                     self.make_ready(key, now);
-                } else {
-                    entry.block(on);
+                } else if let Some(retry_at) = entry.block(on, now, jitter) {
+                    self.wait_until(key, retry_at);
                 }
             }
             Outcome::Trouble(trouble) => {

@@ -130,6 +130,7 @@ async fn write(
             let fingerprint = live.fingerprint;
             let now = context.board.now();
             context.store.with(|memory| {
+                memory.kinds_missing.remove(&reference.resource);
                 match fuse {
                     Some(fuse) => memory.fuses.insert(reference.clone(), fuse),
                     None => memory.fuses.remove(reference),

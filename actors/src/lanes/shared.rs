@@ -31,7 +31,7 @@ pub(super) fn is_in_place(shared: &SharedKey, context: &LaneContext) -> bool {
             memory.kinds_missing.contains(&resource),
         )
     });
-    if kind_is_missing {
+    if kind_is_missing && live.is_none() {
         return kinds::can_do_without(shared, rules);
     }
     match drift::decide(&rendered, live.as_deref(), fuse.as_ref(), context.clock.unix_seconds()) {
@@ -56,10 +56,15 @@ pub(super) async fn bring_about(
         return retire(shared, context).await;
     };
     context.store.with(|memory| memory.memberless.remove(shared));
-    if let SharedKey::Namespace(namespace) = shared
-        && use_as_it_is(namespace, context).await?
-    {
-        return Ok(Outcome::Done { live: None, repaired: false });
+    if let SharedKey::Namespace(namespace) = shared {
+        if use_as_it_is(namespace, context).await? {
+            return Ok(Outcome::Done { live: None, repaired: false });
+        }
+    } else {
+        let namespace = SharedKey::Namespace(Arc::clone(shared.namespace()));
+        if !is_in_place(&namespace, context) {
+            return Err(Stop::Blocked([namespace].into()));
+        }
     }
     if is_only_narrower(shared, &rendered, context) && !is_quiet(context) {
         let mut trouble = Trouble::new(

@@ -43,7 +43,9 @@ struct World {
     objects: BTreeMap<ObjectRef, LiveObject>,
     pods: BTreeMap<Arc<str>, PodDigest>,
     watchers: Vec<(Resource, mpsc::UnboundedSender<WatchEvent>)>,
+    is_silent: bool,
     silent: Vec<(Resource, mpsc::UnboundedSender<WatchEvent>)>,
+    history: Vec<(u64, Resource, WatchEvent)>,
     log: Vec<Op>,
     faults: Option<Faults>,
     lists_fail: bool,
@@ -90,9 +92,10 @@ impl FakeCluster {
         }
     }
 
-    /// Watches stay open and silent.
+    /// Watches stay open and silent, and so do new ones until the next list.
     pub(crate) fn forget_watches(&self) {
         let mut world = self.world.lock();
+        world.is_silent = true;
         let silent = std::mem::take(&mut world.watchers);
         world.silent.extend(silent);
     }
@@ -189,6 +192,7 @@ impl World {
     }
 
     fn tell(&mut self, resource: Resource, event: &WatchEvent) {
+        self.history.push((self.version, resource, event.clone()));
         self.watchers.retain(|(watched, watcher)| {
             *watched != resource || watcher.send(event.clone()).is_ok()
         });
@@ -271,6 +275,7 @@ impl Cluster for FakeCluster {
     async fn list(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
         let mut world = self.world.lock();
         world.lists += 1;
+        world.is_silent = false;
         if world.lists_fail {
             return Err(refusal(RefusalClass::Transient));
         }
@@ -294,7 +299,7 @@ impl Cluster for FakeCluster {
     async fn watch(
         &self,
         spec: &WatchSpec,
-        _resource_version: &str,
+        resource_version: &str,
     ) -> Result<BoxStream<'static, WatchEvent>, Refusal> {
         let mut world = self.world.lock();
         world.watches += 1;
@@ -305,10 +310,24 @@ impl Cluster for FakeCluster {
             return Err(refusal(RefusalClass::KindMissing));
         }
         let (sender, receiver) = mpsc::unbounded_channel();
+        if world.is_silent {
+            world.silent.push((spec.resource, sender));
+            return Ok(unfold(receiver));
+        }
+        let from: u64 = resource_version.parse().expect("a version of this cluster");
+        for (version, resource, event) in &world.history {
+            if *version > from && *resource == spec.resource {
+                let _ = sender.send(event.clone());
+            }
+        }
         world.watchers.push((spec.resource, sender));
-        let events = futures::stream::unfold(receiver, |mut receiver| async move {
-            receiver.recv().await.map(|event| (event, receiver))
-        });
-        Ok(events.boxed())
+        Ok(unfold(receiver))
     }
+}
+
+fn unfold(receiver: mpsc::UnboundedReceiver<WatchEvent>) -> BoxStream<'static, WatchEvent> {
+    futures::stream::unfold(receiver, |mut receiver| async move {
+        receiver.recv().await.map(|event| (event, receiver))
+    })
+    .boxed()
 }

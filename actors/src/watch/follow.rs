@@ -114,6 +114,7 @@ impl Follower {
             let mut is_alive = false;
             let end = loop {
                 let Ok(event) = tokio::time::timeout(IDLE, events.next()).await else {
+                    is_alive = false;
                     break WatchEnd::Failed(format!("silent for {} s", IDLE.as_secs()));
                 };
                 match event {
@@ -133,10 +134,13 @@ impl Follower {
                     None => break WatchEnd::Closed,
                 }
                 is_alive = true;
+                idle_periods = 0;
                 failures = 0;
                 self.recovered().await;
             };
-            idle_periods = if is_alive { 0 } else { idle_periods + 1 };
+            if !is_alive {
+                idle_periods += 1;
+            }
             match end {
                 WatchEnd::Closed => {
                     // A server that closes at once, again and again, must not be flooded.

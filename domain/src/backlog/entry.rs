@@ -9,6 +9,11 @@ use super::{InTrouble, Trouble, TroubleKind, newest_first};
 use crate::desired::{Change, State};
 use crate::ids::{Moment, SharedKey, WorkKey};
 
+/// Blockings of one key, each this soon after the last …
+const DISAGREEMENT: Duration = Duration::from_secs(1);
+/// … that are taken at their word.
+const BLOCKINGS: u32 = 8;
+
 /// Where a key is between being wanted and being in place.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Phase {
@@ -68,6 +73,8 @@ pub(super) struct Entry {
     pub(super) phase: Phase,
     pub(super) is_replaced: bool,
     pub(super) look_again: bool,
+    blocked_at: Option<Moment>,
+    blockings: u32,
     failure: Option<Failing>,
     repairs: u32,
     repaired_at: Option<Moment>,
@@ -115,9 +122,26 @@ impl Entry {
         self.failure = None;
     }
 
-    pub(super) fn block(&mut self, on: BTreeSet<SharedKey>) {
+    /// Waits for shared objects. Should they be said to be in place again and again while this
+    /// entry finds that they are not, it waits for a moment instead: two views that disagree
+    /// must not make a hot loop.
+    pub(super) fn block(
+        &mut self,
+        on: BTreeSet<SharedKey>,
+        now: Moment,
+        jitter: f64,
+    ) -> Option<Moment> {
+        let is_again = self.blocked_at.is_some_and(|at| now.saturating_sub(at) < DISAGREEMENT);
+        self.blockings = if is_again { self.blockings + 1 } else { 1 };
+        self.blocked_at = Some(now);
+        if self.blockings > BLOCKINGS {
+            let names: Vec<String> = on.iter().map(ToString::to_string).collect();
+            let reason = format!("keeps waiting for {}", names.join(", "));
+            return Some(self.fail(Trouble::new(TroubleKind::Waiting, reason), now, jitter));
+        }
         self.failure = None;
         self.phase = Phase::Blocked(on);
+        None
     }
 
     pub(super) fn fail(&mut self, trouble: Trouble, now: Moment, jitter: f64) -> Moment {

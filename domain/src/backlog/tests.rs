@@ -1,0 +1,297 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{AnswerReceipt, Backlog, FAIRNESS, Outcome, Receipt, Task, Trouble, TroubleKind};
+use crate::desired::{Change, Invalid, State};
+use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
+
+const DONE: Outcome = Outcome::Done { live: Some(1), repaired: false };
+
+fn at(seconds: u64) -> Moment {
+    Duration::from_secs(seconds)
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("ns", name)
+}
+
+fn work(name: &str) -> WorkKey {
+    WorkKey::Workload(key(name))
+}
+
+/// A state that wants something; its content is told apart by its version.
+fn wants(name: &str, version: u64) -> State {
+    let change = Err(Invalid::new("image", format!("version {version}"), "none"));
+    State { key: key(name), version, change, size: 10 }
+}
+
+fn unwants(name: &str, version: u64) -> State {
+    State { change: Ok(Change::Delete), ..wants(name, version) }
+}
+
+fn name_of(task: &Task) -> String {
+    match &task.key {
+        WorkKey::Workload(key) => key.name.to_string(),
+        WorkKey::Shared(shared) => shared.to_string(),
+    }
+}
+
+fn trouble(kind: TroubleKind) -> Outcome {
+    Outcome::Trouble(Trouble::new(kind, "as the test wants it"))
+}
+
+#[test]
+fn the_newest_version_goes_first_and_deletes_and_shared_objects_overtake() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("old", 1), at(0));
+    backlog.receive(wants("new", 3), at(0));
+    backlog.receive(unwants("gone", 2), at(0));
+    let shared = SharedKey::Namespace("ns".into());
+    backlog.look(&WorkKey::Shared(shared.clone()), at(0));
+    let order: Vec<String> =
+        std::iter::from_fn(|| backlog.next(at(0)).map(|task| name_of(&task))).collect();
+    assert_eq!(order, [shared.to_string().as_str(), "gone", "new", "old"]);
+}
+
+#[test]
+fn whoever_waited_long_enough_goes_before_all() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("old", 1), at(0));
+    let late = FAIRNESS + at(1);
+    backlog.receive(wants("new", 2), late);
+    assert_eq!(backlog.next(late).map(|task| name_of(&task)).as_deref(), Some("old"));
+}
+
+#[test]
+fn one_key_is_never_in_two_lanes() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("a", 1), at(0));
+    assert!(backlog.next(at(0)).is_some());
+    backlog.receive(wants("a", 2), at(0));
+    backlog.look(&work("a"), at(0));
+    assert!(backlog.next(at(0)).is_none());
+    backlog.finish(&work("a"), DONE, at(1), 0.0);
+    let task = backlog.next(at(1)).expect("the newer state waits");
+    assert_eq!(task.state.map(|state| state.version), Some(2));
+}
+
+#[test]
+fn trouble_of_a_replaced_state_does_not_hold_up_its_successor() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("a", 1), at(0));
+    backlog.next(at(0));
+    backlog.receive(wants("a", 2), at(0));
+    backlog.finish(&work("a"), trouble(TroubleKind::Quarantined), at(1), 0.0);
+    assert!(backlog.next(at(1)).is_some(), "at once");
+    assert_eq!(backlog.in_trouble().count(), 0);
+}
+
+#[test]
+fn retries_grow_are_capped_and_end_with_a_newer_state() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("a", 1), at(0));
+    let mut now = at(0);
+    let mut pauses = Vec::new();
+    for _ in 0..12 {
+        backlog.wake_due(now);
+        backlog.next(now).expect("due");
+        backlog.finish(&work("a"), trouble(TroubleKind::Quarantined), now, 1.0);
+        let next = backlog.next_timer().expect("a retry");
+        pauses.push(next.saturating_sub(now));
+        now = next;
+    }
+    assert!(pauses.is_sorted(), "{pauses:?}");
+    assert_eq!(pauses.last(), Some(&at(600)));
+    assert_eq!(backlog.in_trouble().next().map(|entry| entry.attempts), Some(12));
+    backlog.receive(wants("a", 2), now);
+    assert!(backlog.next(now).is_some());
+}
+
+#[test]
+fn the_server_is_given_the_time_it_asked_for() {
+    let mut wish = Trouble::new(TroubleKind::Transient, "429");
+    wish.retry_after = Some(at(17));
+    assert_eq!(wish.delay(1, 0.0), at(17));
+}
+
+#[test]
+fn whatever_failed_for_a_passing_reason_is_tried_at_once_when_the_cluster_is_back() {
+    let mut backlog = Backlog::default();
+    for (name, kind) in [("a", TroubleKind::Transient), ("b", TroubleKind::Quarantined)] {
+        backlog.receive(wants(name, 1), at(0));
+        backlog.next(at(0));
+        backlog.finish(&work(name), trouble(kind), at(0), 1.0);
+    }
+    backlog.retry_transient(at(0));
+    assert_eq!(backlog.next(at(0)).map(|task| name_of(&task)).as_deref(), Some("a"));
+    assert!(backlog.next(at(0)).is_none());
+}
+
+#[test]
+fn a_blocked_key_waits_for_all_it_needs() {
+    let mut backlog = Backlog::default();
+    let needs = [SharedKey::Namespace("ns".into()), SharedKey::PullSecret("ns".into())];
+    backlog.receive(wants("a", 1), at(0));
+    backlog.next(at(0));
+    backlog.finish(&work("a"), Outcome::Blocked(needs.clone().into()), at(0), 0.0);
+    backlog.unblock(&needs[0], at(1));
+    assert!(backlog.next(at(1)).is_none());
+    backlog.unblock(&needs[1], at(2));
+    assert!(backlog.next(at(2)).is_some());
+}
+
+#[test]
+fn views_that_disagree_about_a_shared_object_make_no_hot_loop() {
+    let mut backlog = Backlog::default();
+    let need = SharedKey::Namespace("ns".into());
+    backlog.receive(wants("a", 1), at(0));
+    let mut rounds = 0;
+    while backlog.next(at(0)).is_some() {
+        rounds += 1;
+        let blocked = Outcome::Blocked(BTreeSet::from([need.clone()]));
+        backlog.finish(&work("a"), blocked, at(0), 0.0);
+        backlog.unblock(&need, at(0));
+        assert!(rounds < 20);
+    }
+    assert!(backlog.next_timer().is_some(), "tried again later");
+}
+
+#[test]
+fn an_answer_older_than_the_stream_is_dropped() {
+    let mut backlog = Backlog::default();
+    backlog.receive(unwants("a", 11), at(5));
+    let change = wants("a", 0).change;
+    assert_eq!(backlog.answer(&key("a"), change.clone(), at(4), at(8)), AnswerReceipt::Dropped);
+    assert_eq!(backlog.answer(&key("a"), change.clone(), at(6), at(8)), AnswerReceipt::Adopted);
+    assert_eq!(backlog.answer(&key("a"), change, at(9), at(9)), AnswerReceipt::Unchanged);
+}
+
+#[test]
+fn a_deleted_object_is_remembered_long_enough_and_not_for_ever() {
+    let mut backlog = Backlog::default();
+    for round in 0..1_000u64 {
+        let now = at(round * 10);
+        let name = format!("d{round}");
+        backlog.receive(unwants(&name, round + 1), now);
+        backlog.next(now);
+        backlog.finish(&work(&name), Outcome::Done { live: None, repaired: false }, now, 0.0);
+        backlog.forget_gone(now.saturating_sub(at(1200)));
+    }
+    assert_eq!(backlog.receive(wants("d990", 5), at(10_000)), Receipt::Stale);
+    assert!(backlog.states().count() <= 122);
+}
+
+#[test]
+fn lanes_lost_with_their_reconciler_are_worked_on_again() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("a", 1), at(0));
+    backlog.next(at(0));
+    backlog.abandon_lanes(at(1));
+    assert_eq!(backlog.in_flight(), 0);
+    assert_eq!(backlog.cursor(), 0);
+    assert!(backlog.next(at(1)).is_some());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Receive(u8, bool),
+    Next,
+    End(u8),
+    Look(u8),
+    Wait,
+    Abandon,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let one = prop_oneof![
+        4 => (0u8..4, any::<bool>()).prop_map(|(key, delete)| Step::Receive(key, delete)),
+        4 => Just(Step::Next),
+        4 => (0u8..4).prop_map(Step::End),
+        2 => (0u8..4).prop_map(Step::Look),
+        2 => Just(Step::Wait),
+        1 => Just(Step::Abandon),
+    ];
+    prop::collection::vec(one, 0..120)
+}
+
+proptest! {
+    /// Whatever happens, once lanes succeed everything received is applied, the newest of each
+    /// object last, and the cursor is at the end.
+    #[test]
+    fn nothing_is_lost_in_any_order_of_events(steps in steps(), outcomes in prop::collection::vec(0u8..4, 120)) {
+        let mut backlog = Backlog::default();
+        let mut now = at(0);
+        let mut version = 0;
+        let mut newest: BTreeMap<String, u64> = BTreeMap::new();
+        let mut running: BTreeMap<WorkKey, u64> = BTreeMap::new();
+        let mut applied: BTreeMap<String, u64> = BTreeMap::new();
+        let mut before = 0;
+        for (step, outcome) in steps.into_iter().zip(outcomes) {
+            match step {
+                Step::Receive(key, is_delete) => {
+                    version += 1;
+                    let name = format!("k{key}");
+                    newest.insert(name.clone(), version);
+                    let state = if is_delete { unwants(&name, version) } else { wants(&name, version) };
+                    prop_assert_eq!(backlog.receive(state, now), Receipt::Accepted);
+                }
+                Step::Next => {
+                    if let Some(task) = backlog.next(now) {
+                        let version = task.state.map_or(0, |state| state.version);
+                        prop_assert!(running.insert(task.key, version).is_none(), "two lanes");
+                    }
+                }
+                Step::End(key) => {
+                    let key = work(&format!("k{key}"));
+                    if let Some(version) = running.remove(&key) {
+                        let outcome = match outcome {
+                            0 => trouble(TroubleKind::Quarantined),
+                            1 => trouble(TroubleKind::Transient),
+                            _ => DONE,
+                        };
+                        if outcome == DONE {
+                            let WorkKey::Workload(object) = &key else { unreachable!() };
+                            let last = applied.insert(object.name.to_string(), version);
+                            prop_assert!(last.is_none_or(|last| last <= version), "older beat newer");
+                        }
+                        backlog.finish(&key, outcome, now, 0.5);
+                    }
+                }
+                Step::Look(key) => {
+                    backlog.look(&work(&format!("k{key}")), now);
+                }
+                Step::Wait => {
+                    now += at(7);
+                    backlog.wake_due(now);
+                }
+                Step::Abandon => {
+                    backlog.abandon_lanes(now);
+                    running.clear();
+                }
+            }
+            prop_assert!(backlog.cursor() >= before);
+            before = backlog.cursor();
+            for (name, newest) in &newest {
+                if *newest <= backlog.cursor() {
+                    prop_assert!(applied.get(name).is_some_and(|applied| applied >= newest), "cursor ahead");
+                }
+            }
+        }
+        for key in running.keys().cloned().collect::<Vec<_>>() {
+            backlog.finish(&key, DONE, now, 0.5);
+        }
+        for _ in 0..40 {
+            now += at(700);
+            backlog.wake_due(now);
+            while let Some(task) = backlog.next(now) {
+                backlog.finish(&task.key, DONE, now, 0.5);
+            }
+        }
+        prop_assert_eq!(backlog.cursor(), version);
+        prop_assert_eq!(backlog.bytes(), 0);
+        prop_assert_eq!((backlog.in_flight(), backlog.unapplied()), (0, 0));
+        prop_assert_eq!(backlog.in_trouble().count(), 0);
+    }
+}

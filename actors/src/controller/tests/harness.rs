@@ -98,7 +98,7 @@ impl World {
             start: self.workers.start(id, ActorMetrics::default()).expect("a worker"),
             start_timeout: Some(Duration::from_secs(5)),
             shutdown: Shutdown::Stop(Duration::from_secs(3)),
-            backoff: Backoff::default(),
+            backoff: Backoff::RESTART,
             reset: None,
         };
         let group = |path: &str, ids: &[&'static str]| SupervisorSpec {
@@ -117,7 +117,7 @@ impl World {
             start: supervisor(spec, surroundings.clone()),
             start_timeout: None,
             shutdown: Shutdown::Stop(Duration::from_secs(8)),
-            backoff: Backoff::default(),
+            backoff: Backoff::RESTART,
             reset: None,
         };
         let controller = SupervisorSpec {
