@@ -6,16 +6,19 @@
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef};
 use tokio::time::Instant;
 
-use crate::address::{Address, sent_now};
+use crate::address::{Address, Residence, sent_now};
+use crate::cause::Cause;
 use crate::gate::Place;
 use crate::metrics::ActorMetrics;
-use crate::status::{Activity, StatusBoard, StatusCell};
+use crate::status::{Activity, Occupancy, StatusBoard, StatusCell};
 
 /// A message an actor understands.
 pub trait Message: Send + fmt::Debug + 'static {
@@ -110,7 +113,7 @@ impl<B: Behaviour> Shell<B> {
     pub async fn start(
         arguments: ShellArguments<B>,
         supervisor: ActorCell,
-    ) -> Result<ActorCell, ractor::SpawnErr> {
+    ) -> Result<ActorCell, Cause> {
         let (actor, _) =
             Actor::spawn_linked(None, Self(PhantomData), arguments, supervisor).await?;
         Ok(actor.get_cell())
@@ -118,10 +121,37 @@ impl<B: Behaviour> Shell<B> {
 }
 
 /// A running worker's state within its shell.
+///
+/// Dropped in this order, however the worker ends: its own state with all tasks it owns first,
+/// the proof that it lived here last.
 pub struct Running<B: Behaviour> {
     behaviour: B,
     context: Context<B::Message>,
     metrics: ActorMetrics,
+    residence: Residence<B::Message>,
+    _occupancy: Occupancy,
+}
+
+/// Runs one step of a worker, published under `name`. A panic becomes an error that tells its
+/// place and keeps its text, which may quote input, to itself.
+async fn step<M: Message>(
+    context: &Context<M>,
+    name: &'static str,
+    work: impl Future<Output = Result<(), ActorError>> + Send,
+) -> Result<(), Cause> {
+    let since = context.board.now();
+    context.status.update(|status| {
+        status.activity = Activity::Handling { message: name, since };
+        status.last_message = Some(name);
+    });
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(ActorError(words))) => Err(Cause::Failed(words.into())),
+        Err(_text) => {
+            context.status.update(|status| status.panics += 1);
+            Err(Cause::caught_panic())
+        }
+    }
 }
 
 impl<B: Behaviour> Actor for Shell<B> {
@@ -136,13 +166,10 @@ impl<B: Behaviour> Actor for Shell<B> {
     ) -> Result<Self::State, ActorProcessingErr> {
         let ShellArguments { behaviour, address, board, metrics } = arguments;
         let status = board.cell(address.path(), Some(address.gate()));
-        let now = board.now();
-        status.update(|status| {
-            status.activity = Activity::Idle;
-            status.since = now;
-        });
-        address.occupy(myself);
-        Ok(Running { behaviour, context: Context { address, board, status }, metrics })
+        let occupancy = Occupancy::begin(&board, &status, myself.get_cell());
+        let residence = address.occupy(myself);
+        let context = Context { address, board, status };
+        Ok(Running { behaviour, context, metrics, residence, _occupancy: occupancy })
     }
 
     async fn post_start(
@@ -150,7 +177,13 @@ impl<B: Behaviour> Actor for Shell<B> {
         _myself: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        state.behaviour.started(&state.context).await?;
+        let Running { behaviour, context, .. } = state;
+        step(context, "started", async { behaviour.started(context).await }).await?;
+        let now = context.board.now();
+        context.status.update(|status| {
+            status.activity = Activity::Idle;
+            status.since = now;
+        });
         Ok(())
     }
 
@@ -160,33 +193,40 @@ impl<B: Behaviour> Actor for Shell<B> {
         envelope: Self::Msg,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let Running { behaviour, context, metrics } = state;
+        let Running { behaviour, context, metrics, .. } = state;
         let Envelope { message, place, sent } = envelope;
-        let name = message.name();
-        let since = context.board.now();
-        context.status.update(|status| {
-            status.activity = Activity::Handling { message: name, since };
-            status.last_message = Some(name);
-        });
-        let started = Instant::now();
-        metrics.waited(started.duration_since(sent));
-        let result = behaviour.handle(message, context).await;
-        metrics.handled(started.elapsed());
+        let began = Instant::now();
+        metrics.waited(began.duration_since(sent));
+        let result = step(context, message.name(), async {
+            #[cfg(any(test, feature = "fault-hooks"))]
+            let fault = context.status.fault.before().await?;
+            let result = behaviour.handle(message, context).await;
+            #[cfg(any(test, feature = "fault-hooks"))]
+            crate::fault::FaultSlot::after(fault);
+            result
+        })
+        .await;
+        metrics.handled(began.elapsed());
         drop(place);
+        result?;
         context.status.update(|status| {
             status.activity = Activity::Idle;
             status.handled += 1;
         });
-        Ok(result?)
+        Ok(())
     }
 
     async fn post_stop(
         &self,
-        myself: ActorRef<Self::Msg>,
+        _myself: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        state.context.address.vacate(myself.get_id());
-        state.behaviour.stopping(&state.context).await;
-        Ok(())
+        let Running { behaviour, context, residence, .. } = state;
+        residence.leave();
+        let work = async {
+            behaviour.stopping(context).await;
+            Ok(())
+        };
+        Ok(step(context, "stopping", work).await?)
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use ractor::ActorRef;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::actor::{Envelope, Message};
@@ -23,7 +25,38 @@ pub struct Address<M: Message> {
 struct Slot<M: Message> {
     path: Arc<str>,
     gate: Gate,
-    current: ArcSwapOption<ActorRef<Envelope<M>>>,
+    current: ArcSwapOption<Resident<M>>,
+}
+
+/// One incarnation, with the timers it set: they end with it.
+#[derive(Debug)]
+struct Resident<M: Message> {
+    actor: ActorRef<Envelope<M>>,
+    timers: Mutex<JoinSet<()>>,
+}
+
+/// The stay of one incarnation at an address; over when dropped.
+#[derive(Debug)]
+pub(crate) struct Residence<M: Message> {
+    slot: Arc<Slot<M>>,
+    resident: Arc<Resident<M>>,
+}
+
+impl<M: Message> Residence<M> {
+    /// Forgets this incarnation, unless a newer one has moved in.
+    pub(crate) fn leave(&self) {
+        self.resident.timers.lock().abort_all();
+        let current = self.slot.current.load();
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, &self.resident)) {
+            self.slot.current.compare_and_swap(&current, None);
+        }
+    }
+}
+
+impl<M: Message> Drop for Residence<M> {
+    fn drop(&mut self) {
+        self.leave();
+    }
 }
 
 impl<M: Message> Clone for Address<M> {
@@ -84,30 +117,32 @@ impl<M: Message> Address<M> {
         self.deliver(Envelope::new(message, place))
     }
 
-    /// Sends an actor its own message later; lost if that incarnation is gone by then.
+    /// Sends an actor its own message later; nothing is sent when that incarnation is gone by
+    /// then.
     pub fn send_own_after(&self, delay: Duration, message: M) {
-        let Some(current) = self.slot.current.load_full() else { return };
+        let Some(resident) = self.slot.current.load_full() else { return };
+        let actor = resident.actor.clone();
         let gate = self.slot.gate.clone();
-        // ractor aborts nothing here when the actor ends: the send then fails and is dropped.
-        current.send_after(delay, move || Envelope::new(message, gate.enter_own()));
+        let mut timers = resident.timers.lock();
+        while timers.try_join_next().is_some() {}
+        timers.spawn(async move {
+            #[allow(clippy::disallowed_methods, reason = "the timer behind timer messages")]
+            tokio::time::sleep(delay).await;
+            // A dead actor needs no timer.
+            let _ = actor.cast(Envelope::new(message, gate.enter_own()));
+        });
     }
 
     fn deliver(&self, envelope: Envelope<M>) -> Result<(), SendError> {
         let current = self.slot.current.load();
-        let actor = current.as_ref().ok_or(SendError::Down)?;
-        actor.cast(envelope).map_err(|_| SendError::Down)
+        let resident = current.as_ref().ok_or(SendError::Down)?;
+        resident.actor.cast(envelope).map_err(|_| SendError::Down)
     }
 
-    pub(crate) fn occupy(&self, actor: ActorRef<Envelope<M>>) {
-        self.slot.current.store(Some(Arc::new(actor)));
-    }
-
-    /// Forgets the incarnation `id`, unless a newer one has moved in.
-    pub(crate) fn vacate(&self, id: ractor::ActorId) {
-        let current = self.slot.current.load();
-        if current.as_ref().is_some_and(|actor| actor.get_id() == id) {
-            self.slot.current.compare_and_swap(&current, None);
-        }
+    pub(crate) fn occupy(&self, actor: ActorRef<Envelope<M>>) -> Residence<M> {
+        let resident = Arc::new(Resident { actor, timers: Mutex::default() });
+        self.slot.current.store(Some(Arc::clone(&resident)));
+        Residence { slot: Arc::clone(&self.slot), resident }
     }
 
     /// Whether an incarnation lives there now.

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+mod controller;
+
+pub use controller::{ControllerFamilies, ControllerMetrics, StoreCollector};
+
 /// Where one actor's messages are counted.
 #[derive(Clone, Debug, Default)]
 pub struct ActorMetrics {}

@@ -3,15 +3,22 @@
 //! Page, metrics, watchdog and tests read these copies; nobody asks an actor.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use krane_domain::ids::Moment;
-use parking_lot::RwLock;
+use krane_domain::ids::{Controller, Moment};
+use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::gate::Gate;
+use crate::status::occupancy::Tenancy;
+
+mod occupancy;
+
+pub(crate) use occupancy::Occupancy;
 
 /// What an actor is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,6 +26,8 @@ use crate::gate::Gate;
 pub enum Activity {
     /// Never started, or starting now.
     Starting,
+    /// A supervisor that waits for what its children need before they can start.
+    Preparing,
     /// Waiting for a message.
     Idle,
     /// Inside the handler of this message since `since`.
@@ -42,14 +51,28 @@ pub enum Activity {
     Stopped,
 }
 
+impl Activity {
+    /// Whether the actor takes messages, or all children of the supervisor were started.
+    pub fn is_up(&self) -> bool {
+        match self {
+            Self::Idle | Self::Handling { .. } => true,
+            Self::Starting
+            | Self::Preparing
+            | Self::Restarting { .. }
+            | Self::Parked { .. }
+            | Self::Stopped => false,
+        }
+    }
+}
+
 /// Why an actor last went down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// When.
     pub at: Moment,
-    /// `panic`, `error`, `killed`, `start` or `timeout`.
+    /// One of [`Cause::kind`](crate::cause::Cause::kind).
     pub kind: &'static str,
-    /// The words. Panic text is redacted where it may hold input.
+    /// The words. Of a panic only the place: its text may quote input.
     pub text: Arc<str>,
 }
 
@@ -69,18 +92,57 @@ pub struct ActorStatus {
     pub restarts: u64,
     /// Panics of all incarnations.
     pub panics: u64,
+    /// Handlers of all incarnations that ran too long, so that the watchdog killed the actor.
+    pub hangs: u64,
     /// The last failure, kept after recovery.
     pub last_failure: Option<Failure>,
+}
+
+/// What the tree says about an actor, for watchdog and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The controller it belongs to.
+    pub controller: Option<Controller>,
+    /// How long one of its handlers may run; supervisors have no limit.
+    pub handler_limit: Option<Duration>,
 }
 
 /// The published state of one actor: cheap to write, free to read.
 #[derive(Debug)]
 pub struct StatusCell {
     status: ArcSwap<ActorStatus>,
-    gate: Option<Gate>,
+    writing: Mutex<()>,
+    gate: OnceLock<Gate>,
+    facts: OnceLock<Facts>,
+    tenancy: Tenancy,
+    was_started: AtomicBool,
+    #[cfg(any(test, feature = "fault-hooks"))]
+    pub(crate) fault: crate::fault::FaultSlot,
 }
 
 impl StatusCell {
+    fn new(since: Moment) -> Self {
+        Self {
+            status: ArcSwap::from_pointee(ActorStatus {
+                activity: Activity::Starting,
+                since,
+                last_message: None,
+                handled: 0,
+                restarts: 0,
+                panics: 0,
+                hangs: 0,
+                last_failure: None,
+            }),
+            writing: Mutex::default(),
+            gate: OnceLock::new(),
+            facts: OnceLock::new(),
+            tenancy: Tenancy::default(),
+            was_started: AtomicBool::new(false),
+            #[cfg(any(test, feature = "fault-hooks"))]
+            fault: crate::fault::FaultSlot::default(),
+        }
+    }
+
     /// The state now.
     pub fn read(&self) -> Arc<ActorStatus> {
         self.status.load_full()
@@ -88,11 +150,22 @@ impl StatusCell {
 
     /// The gate of its mailbox; supervisors have none.
     pub fn gate(&self) -> Option<&Gate> {
-        self.gate.as_ref()
+        self.gate.get()
     }
 
-    /// Publishes a change. Only the actor itself and its supervisor write, never at once.
+    /// What the tree says about it.
+    pub fn facts(&self) -> Option<&Facts> {
+        self.facts.get()
+    }
+
+    /// Notes a start; whether there was one before.
+    pub(crate) fn note_start(&self) -> bool {
+        self.was_started.swap(true, Ordering::Relaxed)
+    }
+
+    /// Publishes a change. The actor itself writes, and its supervisor when it is down.
     pub fn update(&self, change: impl FnOnce(&mut ActorStatus)) {
+        let _one_at_a_time = self.writing.lock();
         let mut next = ActorStatus::clone(&self.status.load());
         change(&mut next);
         self.status.store(Arc::new(next));
@@ -123,24 +196,27 @@ impl StatusBoard {
         self.started.elapsed()
     }
 
+    /// The instant of a moment.
+    pub(crate) fn instant(&self, moment: Moment) -> Instant {
+        self.started + moment
+    }
+
     /// The cell of this path, made on first use. `gate` is that of the actor's mailbox.
     pub fn cell(&self, path: &Arc<str>, gate: Option<&Gate>) -> Arc<StatusCell> {
-        if let Some(cell) = self.cells.read().get(path) {
-            return Arc::clone(cell);
-        }
-        let fresh = Arc::new(StatusCell {
-            status: ArcSwap::from_pointee(ActorStatus {
-                activity: Activity::Starting,
-                since: self.now(),
-                last_message: None,
-                handled: 0,
-                restarts: 0,
-                panics: 0,
-                last_failure: None,
-            }),
-            gate: gate.cloned(),
+        let known = self.cells.read().get(path).map(Arc::clone);
+        let cell = known.unwrap_or_else(|| {
+            let fresh = Arc::new(StatusCell::new(self.now()));
+            Arc::clone(self.cells.write().entry(Arc::clone(path)).or_insert(fresh))
         });
-        Arc::clone(self.cells.write().entry(Arc::clone(path)).or_insert(fresh))
+        if let Some(gate) = gate {
+            cell.gate.get_or_init(|| gate.clone());
+        }
+        cell
+    }
+
+    /// Makes the cell of an actor of the tree, before anything runs.
+    pub(crate) fn declare(&self, path: &Arc<str>, facts: Facts) {
+        self.cell(path, None).facts.get_or_init(|| facts);
     }
 
     /// All actors, by path.

@@ -1,0 +1,386 @@
+//! The supervisor as an actor: events change the children's phases, and [`Work::advance`] takes
+//! the next step from whatever the phases are. No step depends on how they came to be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use krane_domain::ids::Moment;
+use krane_domain::restart::{Budget, Charge};
+use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::{oneshot, watch};
+
+use crate::cause::Cause;
+use crate::status::{Activity, Occupancy, StatusCell};
+use crate::supervisor::child::{Child, Ending, Phase};
+use crate::supervisor::tasks::{Report, Tasks};
+use crate::supervisor::{End, OnExhausted, Pulse, Strategy, SupervisorSpec, Surroundings};
+
+pub(super) struct Supervisor;
+
+#[derive(Debug)]
+pub(super) struct Arguments {
+    pub(super) spec: SupervisorSpec,
+    pub(super) surroundings: Surroundings,
+    /// Told when all children were started once, or why that will not happen.
+    pub(super) ready: Option<oneshot::Sender<Result<(), Cause>>>,
+    pub(super) pulse: Option<Pulse>,
+    /// Told how the topmost supervisor ended.
+    pub(super) end: Option<watch::Sender<End>>,
+}
+
+/// A running supervisor.
+pub(super) struct Work {
+    pub(super) myself: ActorCell,
+    pub(super) spec: SupervisorSpec,
+    pub(super) surroundings: Surroundings,
+    pub(super) ready: Option<oneshot::Sender<Result<(), Cause>>>,
+    pub(super) end: Option<watch::Sender<End>>,
+    pub(super) status: Arc<StatusCell>,
+    pub(super) children: Vec<Child>,
+    pub(super) tasks: Tasks,
+    /// Why it gives up; set once it does.
+    pub(super) giving_up: Option<Cause>,
+    pulse: Option<Pulse>,
+    is_prepared: bool,
+    /// One budget for all, when spending it escalates.
+    budget: Budget,
+    chance: fastrand::Rng,
+    /// Ends of actors that are not known yet: a child can end before its start is reported.
+    early_ends: BTreeMap<ActorId, Ending>,
+    _occupancy: Occupancy,
+}
+
+impl Actor for Supervisor {
+    type Msg = Report;
+    type State = Work;
+    type Arguments = Arguments;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Report>,
+        arguments: Arguments,
+    ) -> Result<Work, ActorProcessingErr> {
+        Ok(Work::new(myself, arguments))
+    }
+
+    async fn post_start(
+        &self,
+        _myself: ActorRef<Report>,
+        work: &mut Work,
+    ) -> Result<(), ActorProcessingErr> {
+        work.begin();
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        _myself: ActorRef<Report>,
+        report: Report,
+        work: &mut Work,
+    ) -> Result<(), ActorProcessingErr> {
+        work.tasks.reap();
+        match report {
+            Report::Prepared(outcome) => work.prepared(outcome),
+            Report::Started { child, outcome } => work.started(child, outcome),
+            Report::Stopped { child, outcome } => work.stopped(child, outcome),
+            Report::Due => {}
+            Report::Pulse => work.beat(),
+        }
+        work.advance();
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _myself: ActorRef<Report>,
+        event: SupervisionEvent,
+        work: &mut Work,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorTerminated(actor, state, reason) => {
+                // With it go the tasks and timers of the dead one.
+                drop(state);
+                work.ended(actor.get_id(), ending_by_reason(reason.as_deref()));
+            }
+            SupervisionEvent::ActorFailed(actor, error) => {
+                work.ended(actor.get_id(), Ending::Failed(Cause::of_error(&error)));
+            }
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+        }
+        work.advance();
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _myself: ActorRef<Report>,
+        work: &mut Work,
+    ) -> Result<(), ActorProcessingErr> {
+        Ok(work.wind_down().await?)
+    }
+}
+
+/// ractor reports kills and cancelled tasks as if they were ordered ends.
+fn ending_by_reason(reason: Option<&str>) -> Ending {
+    if matches!(reason, Some("killed" | "actor_task_cancelled")) {
+        Ending::Failed(Cause::Killed)
+    } else {
+        Ending::InOrder
+    }
+}
+
+impl Work {
+    fn new(myself: ActorRef<Report>, arguments: Arguments) -> Self {
+        let Arguments { spec, surroundings, ready, pulse, end } = arguments;
+        let board = &surroundings.board;
+        let now = board.now();
+        let status = board.cell(&spec.path, None);
+        let occupancy = Occupancy::begin(board, &status, myself.get_cell());
+        let budget = Budget::new(spec.intensity, spec.period);
+        let children = spec
+            .children
+            .iter()
+            .map(|child| {
+                let status = board.cell(&child.path, None);
+                Child::new(child.clone(), budget.clone(), status, now)
+            })
+            .collect();
+        Self {
+            myself: myself.get_cell(),
+            chance: fastrand::Rng::with_seed(surroundings.seed ^ hash(&spec.path)),
+            tasks: Tasks::new(myself),
+            is_prepared: spec.prepare.is_none(),
+            spec,
+            surroundings,
+            ready,
+            end,
+            pulse,
+            status,
+            children,
+            giving_up: None,
+            budget,
+            early_ends: BTreeMap::new(),
+            _occupancy: occupancy,
+        }
+    }
+
+    fn now(&self) -> Moment {
+        self.surroundings.board.now()
+    }
+
+    fn begin(&mut self) {
+        if let Some(pulse) = &self.pulse {
+            self.tasks.wake(pulse.every, Report::Pulse);
+        }
+        if let Some(prepare) = self.spec.prepare.clone() {
+            self.publish(Activity::Preparing);
+            self.tasks.prepare(prepare);
+        }
+        self.advance();
+    }
+
+    fn beat(&mut self) {
+        if let Some(pulse) = &self.pulse {
+            (pulse.beat)();
+            self.tasks.wake(pulse.every, Report::Pulse);
+        }
+    }
+
+    fn prepared(&mut self, outcome: Result<(), Cause>) {
+        match outcome {
+            Ok(()) => {
+                self.is_prepared = true;
+                self.publish(Activity::Starting);
+            }
+            Err(cause) => self.give_up(cause),
+        }
+    }
+
+    fn started(&mut self, index: usize, outcome: Result<ActorCell, Cause>) {
+        let now = self.now();
+        let Some(child) = self.children.get_mut(index) else { return };
+        match outcome {
+            Ok(actor) => {
+                let id = actor.get_id();
+                child.is_parked = false;
+                child.phase = Phase::Up { actor, since: now };
+                if let Some(ending) = self.early_ends.remove(&id) {
+                    self.child_ended(index, ending);
+                }
+            }
+            Err(cause) => self.child_ended(index, Ending::Failed(cause)),
+        }
+        if !self.children.iter().any(|child| matches!(child.phase, Phase::Starting)) {
+            self.early_ends.clear();
+        }
+    }
+
+    fn stopped(&mut self, index: usize, outcome: Result<(), Cause>) {
+        let now = self.now();
+        match (outcome, self.children.get_mut(index)) {
+            (Ok(()), Some(child)) => child.rest_until(now, now),
+            (Err(cause), _) => self.give_up(cause),
+            (Ok(()), None) => {}
+        }
+    }
+
+    fn ended(&mut self, id: ActorId, ending: Ending) {
+        for (index, child) in self.children.iter().enumerate() {
+            match &child.phase {
+                Phase::Up { actor, .. } if actor.get_id() == id => {
+                    return self.child_ended(index, ending);
+                }
+                // Asked for; the task that stops it reports when it is over.
+                Phase::Ending { id: ending } if *ending == id => return,
+                Phase::Up { .. }
+                | Phase::Ending { .. }
+                | Phase::Down { .. }
+                | Phase::Starting
+                | Phase::Done => {}
+            }
+        }
+        if self.children.iter().any(|child| matches!(child.phase, Phase::Starting)) {
+            self.early_ends.insert(id, ending);
+        }
+    }
+
+    /// A child ended on its own, or its start failed: charges the failure, sets what is next.
+    fn child_ended(&mut self, index: usize, ending: Ending) {
+        let now = self.now();
+        let chance = self.chance.f64();
+        let Some(child) = self.children.get_mut(index) else { return };
+        let up_for = child.up_for(now);
+        let Some(cause) = child.cause_of_restart(ending) else {
+            child.phase = Phase::Done;
+            child.publish(Activity::Stopped, now);
+            return;
+        };
+        let cause = child.status.take_sentence().map_or(cause, Cause::Hung);
+        child.publish_failure(&cause, now);
+        if let Cause::Undead(_) = cause {
+            return self.give_up(cause);
+        }
+        let is_spent = match (&cause, self.spec.on_exhausted) {
+            (Cause::Unprepared(_), _) => false,
+            (Cause::Exhausted { .. }, OnExhausted::Park(_)) => true,
+            (_, OnExhausted::Park(_)) => child.budget.charge(now) == Charge::Spent,
+            (_, OnExhausted::Escalate) => self.budget.charge(now) == Charge::Spent,
+        };
+        match (is_spent, self.spec.on_exhausted) {
+            (false, _) => {
+                let pause = child.streak.failed(&child.spec.backoff, up_for, chance);
+                tracing::warn!(actor = %child.spec.path, %cause, kind = cause.kind(), ?pause, "restarting");
+                child.rest_until(now + pause, now);
+                self.tasks.wake(pause, Report::Due);
+            }
+            (true, OnExhausted::Park(backoff)) => {
+                child.is_parked = true;
+                child.streak = krane_domain::restart::Streak::default();
+                let pause = child.parkings.failed(&backoff, up_for, chance);
+                tracing::error!(actor = %child.spec.path, %cause, kind = cause.kind(), ?pause, "parked");
+                child.rest_until(now + pause, now);
+                self.tasks.wake(pause, Report::Due);
+            }
+            (true, OnExhausted::Escalate) => {
+                let path = Arc::clone(&child.spec.path);
+                child.phase = Phase::Down { due: now };
+                self.give_up(Cause::Exhausted { path, last: cause.to_string().into() });
+            }
+        }
+    }
+
+    /// Stops all children and fails. Its own supervisor decides what becomes of it.
+    fn give_up(&mut self, cause: Cause) {
+        if self.giving_up.is_none() {
+            tracing::warn!(actor = %self.spec.path, %cause, kind = cause.kind(), "giving up");
+            self.giving_up = Some(cause);
+            self.myself.stop(None);
+        }
+    }
+
+    /// Takes whatever step is due.
+    fn advance(&mut self) {
+        if self.giving_up.is_some() || !self.is_prepared {
+            return;
+        }
+        match self.spec.strategy {
+            Strategy::OneForOne => {
+                for index in 0..self.children.len() {
+                    self.start_if_due(index);
+                }
+            }
+            Strategy::RestForOne => self.advance_in_order(),
+        }
+        if self.children.iter().all(Child::is_settled) {
+            self.publish_up();
+        }
+    }
+
+    /// Whatever comes after the first child that is down goes down, last one first; then the
+    /// first one starts, and the next.
+    fn advance_in_order(&mut self) {
+        let Some(first) = self.children.iter().position(|child| !child.is_settled()) else {
+            return;
+        };
+        for index in (first + 1..self.children.len()).rev() {
+            match &self.children[index].phase {
+                Phase::Up { actor, .. } => {
+                    let actor = actor.clone();
+                    return self.stop_child(index, actor);
+                }
+                Phase::Starting | Phase::Ending { .. } => return,
+                Phase::Down { .. } | Phase::Done => {}
+            }
+        }
+        self.start_if_due(first);
+    }
+
+    fn stop_child(&mut self, index: usize, actor: ActorCell) {
+        let child = &mut self.children[index];
+        child.phase = Phase::Ending { id: actor.get_id() };
+        self.tasks.stop(index, actor, &child.spec, &self.surroundings);
+    }
+
+    fn start_if_due(&mut self, index: usize) {
+        let now = self.now();
+        let child = &mut self.children[index];
+        match child.phase {
+            Phase::Down { due } if due <= now => {
+                let is_reset = child.is_parked;
+                child.begin_start(now);
+                let supervisor = self.myself.clone();
+                self.tasks.start(index, &child.spec, is_reset, supervisor, &self.surroundings);
+            }
+            Phase::Down { .. }
+            | Phase::Starting
+            | Phase::Up { .. }
+            | Phase::Ending { .. }
+            | Phase::Done => {}
+        }
+    }
+
+    fn publish_up(&mut self) {
+        if self.status.read().activity != Activity::Idle {
+            self.publish(Activity::Idle);
+        }
+        if let Some(ready) = self.ready.take() {
+            // A parent that no longer waits is about to stop this supervisor.
+            let _ = ready.send(Ok(()));
+        }
+    }
+
+    pub(super) fn publish(&self, activity: Activity) {
+        let now = self.now();
+        self.status.update(|status| {
+            status.activity = activity;
+            status.since = now;
+        });
+    }
+}
+
+/// FNV-1a: the same in every process, unlike the standard library's.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
