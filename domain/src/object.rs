@@ -1,6 +1,8 @@
 //! Kubernetes objects as krane sees them: what it renders and what is live.
 
 mod decode;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,6 +1,8 @@
 //! Pods cut down to what a report needs.
 
 mod decode;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

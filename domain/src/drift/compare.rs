@@ -56,7 +56,9 @@ fn own_fields<'a>(live: &'a Value, api_version: &str) -> Option<&'a Map<String, 
 /// Whether a managedFields entry is the one of krane's applies.
 pub(super) fn is_own(entry: &Value) -> bool {
     let text = |key| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-    text("manager") == labels::MANAGER && text("operation") == "Apply" && text("subresource") == ""
+    text("manager") == labels::MANAGER
+        && text("operation") == "Apply"
+        && text("subresource").is_empty()
 }
 
 /// A node of the owned fields.
@@ -148,7 +150,14 @@ impl<'a> Walk<'a> {
                     self.at(Step::Key(key), |walk| walk.not_owned(value, live));
                 }
             }
-            _ => self.report(DifferenceKind::RenderedNotOwned, Some(rendered), live),
+            Value::Object(_)
+            | Value::Array(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_) => {
+                self.report(DifferenceKind::RenderedNotOwned, Some(rendered), live);
+            }
         }
     }
 

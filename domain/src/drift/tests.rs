@@ -98,14 +98,15 @@ fn decision(rendered: &Rendered, live: Value) -> Decision {
 
 /// What an update would be for; empty when the object is in place.
 fn differences(rendered: &Rendered, live: Value) -> Vec<Difference> {
-    match decision(rendered, live) {
-        Decision::InPlace => Vec::new(),
-        Decision::Update { uid, differences } => {
-            assert!(uid.starts_with("uid-") && !differences.is_empty());
-            differences
-        }
-        other => panic!("{other:?}"),
+    let decision = decision(rendered, live);
+    if decision == Decision::InPlace {
+        return Vec::new();
     }
+    let Decision::Update { uid, differences } = decision else {
+        panic!("{decision:?}")
+    };
+    assert!(uid.starts_with("uid-") && !differences.is_empty());
+    differences
 }
 
 fn found(rendered: &Rendered, live: Value) -> Vec<(String, DifferenceKind)> {

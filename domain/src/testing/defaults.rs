@@ -1,6 +1,6 @@
 //! What the API server adds, rewrites and drops.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::object::Resource;
 
@@ -61,15 +61,12 @@ fn pod(spec: &mut Value) {
             }
         }
         for amounts in ["limits", "requests"] {
-            for amount in container["resources"].get_mut(amounts).into_iter() {
-                for quantity in amount
-                    .as_object_mut()
-                    .into_iter()
-                    .flat_map(|map| map.values_mut())
-                {
-                    let canonical = quantity.as_str().map(canonical);
-                    *quantity = json!(canonical);
-                }
+            let amounts = container["resources"]
+                .get_mut(amounts)
+                .and_then(Value::as_object_mut);
+            for quantity in amounts.into_iter().flat_map(Map::values_mut) {
+                let canonical = quantity.as_str().map(canonical);
+                *quantity = json!(canonical);
             }
         }
     }

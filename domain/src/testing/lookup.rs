@@ -31,7 +31,7 @@ fn item<'a>(list: &'a Value, item: &str) -> Option<&'a Value> {
     }
     let has = |value: &Value, key: &str, wanted: &str| match value.get(key) {
         Some(Value::String(text)) => text == wanted,
-        Some(other) => other.to_string() == wanted,
+        Some(other) => serde_json::to_string(other).is_ok_and(|text| text == wanted),
         None => key == "protocol" && wanted == "TCP",
     };
     list.as_array()?.iter().find(|value| {

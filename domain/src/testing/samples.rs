@@ -1,8 +1,18 @@
 //! Messages to test with.
 
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::kinds::deployment::{AutoscalingInput, DeploymentInput};
+
+/// One change of a JSON tree.
+pub(crate) type Edit = fn(&mut Value);
+
+/// The list at a JSON pointer, to change it.
+pub(crate) fn list_at<'a>(object: &'a mut Value, pointer: &str) -> &'a mut Vec<Value> {
+    let list = object.pointer_mut(pointer).and_then(Value::as_array_mut);
+    list.unwrap_or_else(|| panic!("no list at {pointer}"))
+}
 
 /// Only what is required.
 pub(crate) fn minimal_input() -> DeploymentInput {
@@ -102,7 +112,7 @@ prop_compose! {
     ) -> DeploymentInput {
         DeploymentInput {
             k8s_namespace, k8s_name, workspace_id, project_id, environment_id, deployment_id,
-            app_id, build_id, ..DeploymentInput::default()
+            build_id, app_id, ..DeploymentInput::default()
         }
     }
 }

@@ -37,7 +37,11 @@ impl Name {
     fn step(&self) -> Step<'static> {
         let text = |value: &Value| match value {
             Value::String(text) => text.clone(),
-            other => other.to_string(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => value.to_string(),
         };
         Step::Item(match self {
             Self::Keys(keys) => keys
@@ -98,7 +102,7 @@ impl<'a> Walk<'a> {
             positions.extend(position);
             let live = position.and_then(|position| live_items.get(position));
             self.at(name.step(), |walk| {
-                walk.node(item, Owned::of(Some(node)), live)
+                walk.node(item, Owned::of(Some(node)), live);
             });
         }
         for (name, _) in &names {

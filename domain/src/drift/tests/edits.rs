@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{NOW, differences, found, in_place, kept, policy, secret, workload};
 use crate::drift::{Decision, DifferenceKind, Foreign, judge};
 use crate::kinds::deployment::DeploymentInput;
-use crate::testing::{full_input, minimal_input};
+use crate::testing::{Edit, full_input, list_at, minimal_input};
 
 const FIELDS: &str = "/metadata/managedFields/0/fieldsV1";
 const CONTAINER: &str = "/spec/template/spec/containers/0";
@@ -26,22 +26,19 @@ fn taken(object: &mut Value, own: &str, field: &str) {
     );
 }
 
-fn other_manager(object: &mut Value, fields: Value) {
+fn other_manager(object: &mut Value, fields: &Value) {
     let entry = json!({
         "manager": "kubectl-edit",
         "operation": "Update",
         "apiVersion": "apps/v1",
         "fieldsV1": fields,
     });
-    at(object, "/metadata/managedFields")
-        .as_array_mut()
-        .map(|entries| entries.push(entry));
+    list_at(object, "/metadata/managedFields").push(entry);
 }
 
 /// Every row of the table that one apply undoes.
 #[test]
 fn edits_of_our_fields_are_found() {
-    type Edit = fn(&mut Value);
     let edits: [(&str, DifferenceKind, Edit); 12] = [
         (
             "metadata.labels[\"unkey.com/app.id\"]",
@@ -76,8 +73,7 @@ fn edits_of_our_fields_are_found() {
             "spec.template.spec.containers[name=deployment].env[name=PORT]",
             DifferenceKind::RenderedNotOwned,
             |live| {
-                let env = at(live, &format!("{CONTAINER}/env")).as_array_mut();
-                env.map(|env| env.remove(0));
+                list_at(live, &format!("{CONTAINER}/env")).remove(0);
                 taken(
                     live,
                     &format!("{OWN_CONTAINER}/f:env"),
@@ -111,8 +107,8 @@ fn edits_of_our_fields_are_found() {
             "spec.template.spec.tolerations",
             DifferenceKind::RenderedNotOwned,
             |live| {
-                let tolerations = at(live, "/spec/template/spec/tolerations").as_array_mut();
-                tolerations.map(|tolerations| tolerations.push(json!({ "operator": "Exists" })));
+                let added = json!({ "operator": "Exists" });
+                list_at(live, "/spec/template/spec/tolerations").push(added);
                 taken(live, "/f:spec/f:template/f:spec", "f:tolerations");
             },
         ),
@@ -138,8 +134,7 @@ fn edits_of_our_fields_are_found() {
             "spec.template.spec.containers[name=deployment].env",
             DifferenceKind::Order,
             |live| {
-                let env = at(live, &format!("{CONTAINER}/env")).as_array_mut();
-                env.map(|env| env.swap(0, 1));
+                list_at(live, &format!("{CONTAINER}/env")).swap(0, 1);
             },
         ),
         (
@@ -176,14 +171,13 @@ fn wiped_or_missing_managed_fields_are_written_anew() {
 /// What is allowed beside our fields, and what only the exclusive subtrees would show.
 #[test]
 fn what_others_add_costs_no_write() {
-    type Edit = fn(&mut Value);
     let edits: [Edit; 5] = [
         |live| live["metadata"]["labels"]["team"] = json!("a"),
         |live| live["metadata"]["annotations"]["note"] = json!("a"),
         |live| live["status"]["replicas"] = json!(3),
         |live| {
-            let env = at(live, &format!("{CONTAINER}/env")).as_array_mut();
-            env.map(|env| env.insert(0, json!({ "name": "DEBUG", "value": "1" })));
+            let added = json!({ "name": "DEBUG", "value": "1" });
+            list_at(live, &format!("{CONTAINER}/env")).insert(0, added);
         },
         |live| at(live, "/spec/template/spec")["dnsPolicy"] = json!("Default"),
     ];
@@ -201,7 +195,7 @@ fn foreign_owners_inside_of_exclusive_parts_are_counted_and_not_fought() {
     let mut live = in_place(&rendered);
     other_manager(
         &mut live,
-        json!({
+        &json!({
             "f:metadata": { "f:labels": { "f:team": {} } },
             "f:spec": { "f:template": { "f:spec": {
                 "f:hostNetwork": {},
@@ -211,13 +205,11 @@ fn foreign_owners_inside_of_exclusive_parts_are_counted_and_not_fought() {
             } } },
         }),
     );
-    let mut scaled = json!({
+    let scaled = json!({
         "manager": "kube-controller-manager", "operation": "Update", "subresource": "scale",
         "fieldsV1": { "f:spec": { "f:replicas": {} } },
     });
-    at(&mut live, "/metadata/managedFields")
-        .as_array_mut()
-        .map(|all| all.push(scaled.take()));
+    list_at(&mut live, "/metadata/managedFields").push(scaled);
     let judgement = judge(&rendered, Some(&kept(&rendered, live)), None, NOW);
     assert_eq!(judgement.decision, Decision::InPlace);
     let container = "spec.template.spec.containers[{\"name\":\"deployment\"}]";
@@ -236,15 +228,14 @@ fn foreign_owners_inside_of_exclusive_parts_are_counted_and_not_fought() {
 fn a_policy_rule_added_by_hand_is_found() {
     let rendered = policy();
     let mut live = in_place(&rendered);
-    let ingress = at(&mut live, "/spec/ingress").as_array_mut();
-    ingress.map(|rules| rules.push(json!({ "fromEntities": ["all"] })));
+    list_at(&mut live, "/spec/ingress").push(json!({ "fromEntities": ["all"] }));
     taken(&mut live, "/f:spec", "f:ingress");
     let expected = ("spec.ingress".to_owned(), DifferenceKind::RenderedNotOwned);
     assert_eq!(found(&rendered, live), [expected]);
 
     let mut live = in_place(&rendered);
     live["specs"] = json!([{ "endpointSelector": {}, "ingress": [{}] }]);
-    other_manager(&mut live, json!({ "f:specs": {} }));
+    other_manager(&mut live, &json!({ "f:specs": {} }));
     let judgement = judge(&rendered, Some(&kept(&rendered, live)), None, NOW);
     assert_eq!(judgement.decision, Decision::InPlace);
     assert_eq!(judgement.foreign.len(), 1);
@@ -255,7 +246,7 @@ fn a_key_added_to_the_pull_secret_is_foreign() {
     let rendered = secret();
     let mut live = in_place(&rendered);
     live["data"]["LD_PRELOAD"] = json!("eA==");
-    other_manager(&mut live, json!({ "f:data": { "f:LD_PRELOAD": {} } }));
+    other_manager(&mut live, &json!({ "f:data": { "f:LD_PRELOAD": {} } }));
     let judgement = judge(&rendered, Some(&kept(&rendered, live)), None, NOW);
     assert_eq!(judgement.decision, Decision::InPlace);
     assert_eq!(judgement.foreign[0].paths, ["data.LD_PRELOAD"]);

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{all_kinds, differences, found, in_place, made};
 use crate::drift::DifferenceKind;
 use crate::object::Resource;
+use crate::testing::list_at;
 
 /// Whether a value at a place under `spec` counts as in place when the server stored another.
 fn is_equal(place: &str, wanted: &Value, live: Option<&Value>) -> bool {
@@ -180,9 +181,10 @@ fn a_missing_protocol_reads_as_tcp() {
         "/metadata/managedFields/0/fieldsV1/f:spec/f:containers/k:{\"name\":\"a\"}/f:ports";
     let ports = live.pointer_mut(fields).and_then(Value::as_object_mut);
     let udp = "k:{\"containerPort\":80,\"protocol\":\"UDP\"}";
-    ports
-        .map(|ports| ports.remove(udp))
-        .unwrap_or_else(|| panic!("{udp} is owned"));
+    assert!(
+        ports.and_then(|ports| ports.remove(udp)).is_some(),
+        "{udp} is owned"
+    );
     let expected = (
         "spec.containers[name=a].ports[containerPort=80,protocol=UDP]".to_owned(),
         DifferenceKind::RenderedNotOwned,
@@ -221,7 +223,9 @@ fn sets_are_compared_by_membership() {
     };
     let fields = "/metadata/managedFields/0/fieldsV1/f:spec/f:set";
     let mut with = |members: &[&str]| {
-        live.pointer_mut(fields).map(|set| *set = own(members));
+        if let Some(set) = live.pointer_mut(fields) {
+            *set = own(members);
+        }
         found(&rendered, live.clone())
     };
     assert_eq!(with(&["a", "b"]), []);
@@ -242,7 +246,6 @@ fn the_entry_of_the_rendered_version_counts() {
     let mut old = live["metadata"]["managedFields"][0].clone();
     old["apiVersion"] = json!("apps/v1beta2");
     old["fieldsV1"] = json!({ "f:spec": { "f:gone": {} } });
-    let entries = live["metadata"]["managedFields"].as_array_mut();
-    entries.map(|entries| entries.insert(0, old));
+    list_at(&mut live, "/metadata/managedFields").insert(0, old);
     assert_eq!(found(&rendered, live), []);
 }

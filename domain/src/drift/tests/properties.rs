@@ -5,8 +5,7 @@ use super::{NOW, decision, in_place, kept, workload};
 use crate::drift::{Decision, FuseMemory, decide};
 use crate::testing::valid_input;
 
-/// The same tree with the items of owned keyed lists shuffled among foreign ones, and the keys of
-/// all objects inserted the other way round.
+/// The same tree, the keys of all objects inserted the other way round.
 fn reversed(value: &Value) -> Value {
     match value {
         Value::Object(map) => map
@@ -15,7 +14,7 @@ fn reversed(value: &Value) -> Value {
             .map(|(key, value)| (key.clone(), reversed(value)))
             .collect(),
         Value::Array(items) => items.iter().map(reversed).collect(),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 

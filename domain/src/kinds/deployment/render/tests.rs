@@ -218,22 +218,25 @@ fn the_template_hash_changes_with_the_template_only() {
     assert_ne!(hash(&body_by(minimal_input(), &all_rules())), base);
 }
 
+/// Changes one field of a message.
+type Change = fn(&mut DeploymentInput);
+
 /// The changes of C10, one per field.
-fn changes() -> Vec<(&'static str, fn(&mut DeploymentInput))> {
+fn changes() -> Vec<(&'static str, Change)> {
     vec![
         ("k8s_namespace", |input| {
-            input.k8s_namespace = "other".to_owned()
+            input.k8s_namespace = "other".to_owned();
         }),
         ("k8s_name", |input| input.k8s_name = "other".to_owned()),
         ("workspace_id", |input| {
-            input.workspace_id = "other".to_owned()
+            input.workspace_id = "other".to_owned();
         }),
         ("project_id", |input| input.project_id = "other".to_owned()),
         ("environment_id", |input| {
-            input.environment_id = "other".to_owned()
+            input.environment_id = "other".to_owned();
         }),
         ("deployment_id", |input| {
-            input.deployment_id = "other".to_owned()
+            input.deployment_id = "other".to_owned();
         }),
         ("image", |input| input.image = "other".to_owned()),
         ("replicas", |input| input.replicas = 8),
@@ -241,7 +244,7 @@ fn changes() -> Vec<(&'static str, fn(&mut DeploymentInput))> {
         ("memory_mib", |input| input.memory_mib = 100),
         ("build_id", |input| input.build_id = None),
         ("encrypted_environment_variables", |input| {
-            input.encrypted_environment_variables.push(0)
+            input.encrypted_environment_variables.push(0);
         }),
         ("command", |input| input.command.clear()),
         ("port", |input| input.port = 0),
@@ -254,7 +257,7 @@ fn changes() -> Vec<(&'static str, fn(&mut DeploymentInput))> {
         ("git_branch", |input| input.git_branch = None),
         ("git_repo", |input| input.git_repo = None),
         ("git_commit_message", |input| {
-            input.git_commit_message = None
+            input.git_commit_message = None;
         }),
     ]
 }

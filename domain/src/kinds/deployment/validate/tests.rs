@@ -94,13 +94,13 @@ fn ids_that_no_label_can_hold_are_refused_by_name() {
         ("", |input| input.workspace_id = "w".repeat(63)),
         ("project_id", |input| input.project_id = "a/b".to_owned()),
         ("environment_id", |input| {
-            input.environment_id = "env-".to_owned()
+            input.environment_id = "env-".to_owned();
         }),
         ("environment_id", |input| {
-            input.environment_id = "_env".to_owned()
+            input.environment_id = "_env".to_owned();
         }),
         ("deployment_id", |input| {
-            input.deployment_id = "d 1".to_owned()
+            input.deployment_id = "d 1".to_owned();
         }),
         ("build_id", |input| input.build_id = Some("b\n".to_owned())),
         ("app_id", |input| input.app_id = "äpp".to_owned()),
@@ -358,7 +358,7 @@ fn any_input() -> impl Strategy<Value = DeploymentInput> {
                 set(2, &mut |input| input.workspace_id.clone_from(&workspace));
                 set(3, &mut |input| input.project_id.clone_from(&project));
                 set(4, &mut |input| {
-                    input.environment_id.clone_from(&environment)
+                    input.environment_id.clone_from(&environment);
                 });
                 set(5, &mut |input| input.deployment_id.clone_from(&deployment));
                 set(6, &mut |input| input.image.clone_from(&image));
@@ -369,10 +369,10 @@ fn any_input() -> impl Strategy<Value = DeploymentInput> {
                 set(11, &mut |input| input.memory_mib = numbers.2);
                 set(12, &mut |input| input.port = numbers.3);
                 set(13, &mut |input| {
-                    input.healthcheck = Some(healthcheck.clone())
+                    input.healthcheck = Some(healthcheck.clone());
                 });
                 set(14, &mut |input| {
-                    input.encrypted_environment_variables.clone_from(&blob)
+                    input.encrypted_environment_variables.clone_from(&blob);
                 });
                 set(15, &mut |input| {
                     input.autoscaling =
