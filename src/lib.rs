@@ -1,3 +1,9 @@
 //! krane touches the world here: settings, adapters of the actors' ports, servers, the page, the CLI.
 
+pub mod admin;
+pub mod cli;
 pub mod edge;
+pub mod rpc;
+pub mod run;
+pub mod settings;
+pub mod telemetry;

@@ -169,6 +169,9 @@ async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop>
 
 /// Errors unless writing is allowed.
 pub(crate) fn writing(context: &LaneContext) -> Result<(), Stop> {
+    if context.store.is_halted() {
+        return Err(Trouble::new(TroubleKind::Waiting, "krane is stopping").into());
+    }
     if context.writes.load(Ordering::Relaxed) {
         return Ok(());
     }

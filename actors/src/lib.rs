@@ -25,3 +25,4 @@ pub mod watch;
 pub mod controller;
 #[cfg(test)]
 mod testing;
+pub mod agent;

@@ -74,7 +74,7 @@ impl Reconciler {
         loop {
             let task = self.lanes.store.with(|memory| {
                 memory.backlog.wake_due(now);
-                (memory.backlog.in_flight() < self.max_lanes)
+                (memory.backlog.in_flight() < self.max_lanes && !self.lanes.store.is_halted())
                     .then(|| memory.backlog.next(now))
                     .flatten()
             });

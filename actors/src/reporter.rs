@@ -164,6 +164,7 @@ impl Reporter {
             let due = self.store.with(|memory| {
                 let is_due = memory.outbox.next_due().is_some_and(|at| at <= now);
                 if !is_due
+                    || self.store.is_halted()
                     || memory.outbox.in_flight() >= MAX_IN_FLIGHT
                     || !memory.breaker.allow(now)
                 {

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use krane_domain::backlog::{Backlog, Receipt};
@@ -35,6 +36,7 @@ pub struct Store {
     max_backlog: usize,
     inner: Mutex<Memory>,
     room: Notify,
+    is_halted: AtomicBool,
 }
 
 /// What is behind the lock.
@@ -46,6 +48,8 @@ pub struct Memory {
     pub wanted: Members,
     /// The cluster.
     pub view: View,
+    /// Whether the first complete lists are done.
+    pub is_listed: bool,
     /// Where watches of already listed kinds go on; taken by the watch actor.
     pub listed: BTreeMap<Resource, String>,
     /// Kinds the API server does not know at present.
@@ -114,6 +118,7 @@ impl Memory {
             backlog: Backlog::default(),
             wanted: Members::default(),
             view: View::new(controller.primary()),
+            is_listed: false,
             listed: BTreeMap::new(),
             kinds_missing: BTreeSet::new(),
             outbox: Outbox::default(),
@@ -234,7 +239,18 @@ impl Store {
             max_backlog,
             inner: Mutex::new(Memory::new(controller)),
             room: Notify::new(),
+            is_halted: AtomicBool::new(false),
         }
+    }
+
+    /// The process is on its way out: from now on no lane, no write and no report starts (D41).
+    pub fn halt(&self) {
+        self.is_halted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing may start any more.
+    pub fn is_halted(&self) -> bool {
+        self.is_halted.load(Ordering::Relaxed)
     }
 
     /// Whose store it is.

@@ -170,7 +170,8 @@ pub struct Surroundings {
 #[derive(Clone)]
 pub(crate) struct Pulse {
     pub(crate) every: Duration,
-    pub(crate) beat: Arc<dyn Fn() + Send + Sync>,
+    /// An error is the end of the tree.
+    pub(crate) beat: Arc<dyn Fn() -> Result<(), Cause> + Send + Sync>,
 }
 
 impl fmt::Debug for Pulse {

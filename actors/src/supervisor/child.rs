@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krane_domain::ids::Moment;
-use krane_domain::restart::{Budget, Streak};
+use krane_domain::restart::{Backoff, Budget, Streak};
 use ractor::{ActorCell, ActorId};
 
 use crate::cause::Cause;
@@ -38,7 +38,8 @@ pub(super) struct Child {
     pub(super) spec: ChildSpec,
     pub(super) phase: Phase,
     pub(super) streak: Streak,
-    pub(super) parkings: Streak,
+    parkings: Streak,
+    returned_at: Moment,
     /// Used when budgets are per child.
     pub(super) budget: Budget,
     /// Whether the next start comes after being parked.
@@ -59,6 +60,7 @@ impl Child {
             phase: Phase::Down { due: now },
             streak: Streak::default(),
             parkings: Streak::default(),
+            returned_at: now,
             budget,
             is_parked: false,
             status,
@@ -100,6 +102,15 @@ impl Child {
             self.status.update(|status| status.restarts += 1);
         }
         self.is_restart = true;
+    }
+
+    /// Puts it aside; says for how long. Pauses start over when it was there long enough since.
+    pub(super) fn park(&mut self, backoff: &Backoff, now: Moment, chance: f64) -> Duration {
+        self.is_parked = true;
+        self.streak = Streak::default();
+        let pause = self.parkings.failed(backoff, now.saturating_sub(self.returned_at), chance);
+        self.returned_at = now + pause;
+        pause
     }
 
     pub(super) fn rest_until(&mut self, due: Moment, now: Moment) {

@@ -180,9 +180,11 @@ impl Work {
     }
 
     fn beat(&mut self) {
-        if let Some(pulse) = &self.pulse {
-            (pulse.beat)();
-            self.tasks.wake(pulse.every, Report::Pulse);
+        let Some(pulse) = &self.pulse else { return };
+        let outcome = (pulse.beat)();
+        self.tasks.wake(pulse.every, Report::Pulse);
+        if let Err(cause) = outcome {
+            self.give_up(cause);
         }
     }
 
@@ -255,7 +257,10 @@ impl Work {
             child.publish(Activity::Stopped, now);
             return;
         };
-        let cause = child.status.take_sentence().map_or(cause, Cause::Hung);
+        let cause = match (child.status.take_sentence(), cause) {
+            (Some(sentence), Cause::Killed) => Cause::Hung(sentence),
+            (_, cause) => cause,
+        };
         child.publish_failure(&cause, now);
         if let Cause::Undead(_) = cause {
             return self.give_up(cause);
@@ -274,9 +279,7 @@ impl Work {
                 self.tasks.wake(pause, Report::Due);
             }
             (true, OnExhausted::Park(backoff)) => {
-                child.is_parked = true;
-                child.streak = krane_domain::restart::Streak::default();
-                let pause = child.parkings.failed(&backoff, up_for, chance);
+                let pause = child.park(&backoff, now, chance);
                 tracing::error!(actor = %child.spec.path, %cause, kind = cause.kind(), ?pause, "parked");
                 child.rest_until(now + pause, now);
                 self.tasks.wake(pause, Report::Due);

@@ -1,0 +1,3 @@
+//! What operators look at: metrics, the page and its API.
+
+pub mod metrics;

@@ -1,0 +1,56 @@
+//! The command line: what a person types and reads. Data goes to stdout, chatter to stderr.
+
+mod check_config;
+pub mod exit;
+mod flags;
+mod output;
+mod run;
+pub mod version;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::settings::LoadInput;
+use check_config::CheckConfig;
+use output::Terminal;
+use run::Run;
+
+/// Keeps one Kubernetes cluster equal to what the control plane wants.
+#[derive(Debug, Parser)]
+#[command(name = "krane", version = version::LONG, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Start the agent.
+    Run(Run),
+    /// Check the configuration and start nothing.
+    CheckConfig(CheckConfig),
+    /// Print name, version, commit and compiler.
+    Version,
+}
+
+/// Runs the verb on the command line and returns the exit code of the process.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let process = LoadInput::from_process();
+    let terminal = Terminal::of_process(&process.env);
+    match Cli::try_parse_from(arguments) {
+        Ok(Cli { verb: Verb::Run(run) }) => run.execute(process, &terminal),
+        Ok(Cli { verb: Verb::CheckConfig(check) }) => check.execute(process, &terminal),
+        Ok(Cli { verb: Verb::Version }) => terminal.data(&format!("krane {}\n", version::LONG)),
+        Err(usage) => {
+            // Help and `--version` are errors of the parser too, with exit code 0. Nobody is left
+            // to tell when the output is closed.
+            let _ = usage.print();
+            ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(exit::USAGE))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

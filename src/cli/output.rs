@@ -1,0 +1,106 @@
+//! How results and problems look.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use super::exit;
+use crate::settings::InvalidSettings;
+
+const BOLD: &str = "1";
+const DIM: &str = "2";
+const RED: &str = "1;31";
+const GREEN: &str = "1;32";
+
+/// The two streams of the process.
+pub(super) struct Terminal {
+    /// Whether chatter may be coloured.
+    color: bool,
+}
+
+impl Terminal {
+    /// Colours only for people: on a terminal, unless `NO_COLOR` or `TERM=dumb` says no.
+    pub(super) fn of_process(env: &BTreeMap<String, String>) -> Self {
+        let forbidden = env.get("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || env.get("TERM").is_some_and(|term| term == "dumb");
+        Self { color: io::stderr().is_terminal() && !forbidden }
+    }
+
+    /// Writes the result of a verb. A closed pipe is no failure: the reader has had enough.
+    #[expect(clippy::unused_self, reason = "output belongs to the terminal, coloured or not")]
+    pub(super) fn data(&self, text: &str) -> ExitCode {
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Ok(()) => ExitCode::from(exit::OK),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(exit::OK),
+            Err(_) => ExitCode::from(exit::UNAVAILABLE),
+        }
+    }
+
+    /// Tells a person something. There is nowhere to report that stderr is closed.
+    pub(super) fn chatter(&self, text: &str) {
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    /// One line that says all is well.
+    pub(super) fn success(&self, text: &str) {
+        let mark = self.paint(GREEN, "✔");
+        self.chatter(&format!("{mark} {text}\n"));
+    }
+
+    /// One failure with its facts and what to do about it.
+    pub(super) fn failure(&self, code: &str, sentence: &str, facts: &[(&str, &str)], help: &str) {
+        self.chatter(&self.render_failure(code, sentence, facts, help));
+    }
+
+    /// Every problem of a configuration, and their number.
+    pub(super) fn invalid_settings(&self, invalid: &InvalidSettings) {
+        self.chatter(&self.render_invalid(invalid));
+    }
+
+    fn render_invalid(&self, invalid: &InvalidSettings) -> String {
+        let mut text = String::new();
+        for problem in &invalid.problems {
+            let origin = problem.origin.as_ref().map(ToString::to_string);
+            let facts = [("value", problem.value.as_deref()), ("from", origin.as_deref())];
+            let facts: Vec<_> =
+                facts.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect();
+            let sentence = format!("{} {}", problem.key, problem.kind);
+            text += &self.render_failure(problem.kind.code(), &sentence, &facts, &problem.help);
+            text.push('\n');
+        }
+        let count = match invalid.problems.len() {
+            1 => "1 problem".to_owned(),
+            many => format!("{many} problems"),
+        };
+        let line = format!("{count} in the configuration, nothing was started");
+        let _ = writeln!(text, "{} {}", self.paint(RED, "✗"), self.paint(BOLD, &line));
+        text
+    }
+
+    fn render_failure(
+        &self,
+        code: &str,
+        sentence: &str,
+        facts: &[(&str, &str)],
+        help: &str,
+    ) -> String {
+        let (mark, sentence) = (self.paint(RED, "✗"), self.paint(BOLD, sentence));
+        let mut text = format!("{mark} {sentence}  {}\n", self.paint(DIM, code));
+        for (name, fact) in facts {
+            let _ = writeln!(text, "  {} {fact}", self.paint(DIM, &format!("├ {name:<6}")));
+        }
+        let _ = writeln!(text, "  {} {help}", self.paint(DIM, "╰ help  "));
+        text
+    }
+
+    fn paint(&self, style: &str, text: &str) -> String {
+        if self.color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn render_for_test(color: bool, invalid: &InvalidSettings) -> String {
+        Self { color }.render_invalid(invalid)
+    }
+}

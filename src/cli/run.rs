@@ -1,0 +1,156 @@
+//! `krane run`
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::exit;
+use super::flags::SettingFlags;
+use super::output::Terminal;
+use crate::rpc::bind::Listeners;
+use crate::run::RunError;
+use crate::settings::{FlagValue, LoadInput, Settings};
+use crate::telemetry;
+
+/// Starts the agent and stays until a signal.
+#[derive(Debug, Args)]
+pub(super) struct Run {
+    /// Write nothing to the cluster; the same as `--set safety.writes=off`.
+    #[arg(long)]
+    observe: bool,
+
+    /// Use this kubeconfig instead of the pod's service account.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// Use this context of the kubeconfig.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+
+    #[command(flatten)]
+    settings: SettingFlags,
+}
+
+/// Why `krane run` ended, for its last words and its exit code.
+struct Failure {
+    code: u8,
+    name: &'static str,
+    sentence: String,
+    cause: Option<String>,
+    help: String,
+}
+
+impl Run {
+    pub(super) fn execute(self, process: LoadInput, terminal: &Terminal) -> ExitCode {
+        let settings = match Settings::load(&self.into_input(process)) {
+            Ok(settings) => settings,
+            Err(invalid) => {
+                terminal.invalid_settings(&invalid);
+                return ExitCode::from(exit::CONFIG);
+            }
+        };
+        let result = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+            Ok(runtime) => {
+                let result = runtime.block_on(run(settings));
+                // A flush that is still blocked must not hold up the exit.
+                runtime.shutdown_background();
+                result
+            }
+            Err(error) => Err(Failure {
+                code: exit::UNAVAILABLE,
+                name: "krane::run::threads",
+                sentence: "no threads could be started".to_owned(),
+                cause: Some(error.to_string()),
+                help: "raise the limit on processes".to_owned(),
+            }),
+        };
+        match result {
+            Ok(()) => ExitCode::from(exit::OK),
+            Err(failure) => {
+                let cause = failure.cause.as_deref().map(|cause| ("cause", cause));
+                let facts: Vec<_> = cause.into_iter().collect();
+                terminal.failure(failure.name, &failure.sentence, &facts, &failure.help);
+                ExitCode::from(failure.code)
+            }
+        }
+    }
+
+    pub(super) fn into_input(self, process: LoadInput) -> LoadInput {
+        let mut input = self.settings.into_input(process);
+        input.kubeconfig = self.kubeconfig;
+        input.context = self.context;
+        if self.observe {
+            input.flags.push(FlagValue {
+                flag: "--observe".to_owned(),
+                path: "safety.writes".to_owned(),
+                value: "off".to_owned(),
+            });
+        }
+        input
+    }
+}
+
+async fn run(settings: Settings) -> Result<(), Failure> {
+    let listeners = Listeners::bind(&settings).await.map_err(|error| Failure {
+        code: exit::UNAVAILABLE,
+        name: "krane::run::port",
+        sentence: error.to_string(),
+        cause: Some(error.source.to_string()),
+        help: error.help(),
+    })?;
+    let telemetry = telemetry::init(&settings).map_err(|error| Failure {
+        code: exit::CONFIG,
+        name: "krane::run::telemetry",
+        cause: error.source().map(ToString::to_string),
+        sentence: error.to_string(),
+        help: "correct the observability settings".to_owned(),
+    })?;
+    let result = agent(settings, listeners).await;
+    telemetry.shutdown().await;
+    result
+}
+
+async fn agent(settings: Settings, listeners: Listeners) -> Result<(), Failure> {
+    crate::run::run(settings, listeners).await.map_err(|error| {
+        let (code, name, help) = match &error {
+            RunError::Kubernetes(_) => {
+                (exit::CONFIG, "krane::run::kubernetes", "check the ServiceAccount or kubeconfig")
+            }
+            RunError::ControlPlane(_) => {
+                (exit::CONFIG, "krane::run::control_plane", "check control.url and control.ca_file")
+            }
+            RunError::Tls(_) => {
+                (exit::CONFIG, "krane::run::tls", "check rpc.tls.cert and rpc.tls.key")
+            }
+            RunError::Interrupted { code } => {
+                (*code, "krane::run::interrupted", "wait for the ordered stop next time")
+            }
+            RunError::Signals(_)
+            | RunError::Metrics(_)
+            | RunError::Start(_)
+            | RunError::GaveUp(_) => {
+                (exit::SOFTWARE, "krane::run::agent", "report this as a defect, with the log")
+            }
+        };
+        Failure {
+            code,
+            name,
+            cause: error.source().map(chain),
+            sentence: error.to_string(),
+            help: help.to_owned(),
+        }
+    })
+}
+
+/// An error with all its causes.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut words = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        words = format!("{words}: {cause}");
+        next = cause.source();
+    }
+    words
+}

@@ -1,0 +1,85 @@
+//! Takes all ports before anything else starts, so that a taken one stops nothing half-way.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use tokio::net::TcpListener;
+
+use crate::settings::Settings;
+
+/// The sockets of this process; nobody accepts on them yet.
+#[derive(Debug)]
+pub struct Listeners {
+    /// The RPC and health port.
+    pub rpc: TcpListener,
+    /// The metrics port; `None` when it is off.
+    pub metrics: Option<TcpListener>,
+    /// The page; `None` when it is off.
+    pub admin: Option<TcpListener>,
+}
+
+/// A port that could not be taken.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: cannot listen on port {port}")]
+pub struct BindError {
+    /// The configuration key that names the port.
+    pub key: &'static str,
+    /// The port.
+    pub port: u16,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+impl BindError {
+    /// What the operator does about it.
+    #[must_use]
+    pub fn help(&self) -> String {
+        let Self { key, port, source } = self;
+        match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                format!("stop what listens on port {port}, or set {key} to another port")
+            }
+            io::ErrorKind::PermissionDenied => {
+                format!("set {key} to a port above 1023, lower ones need CAP_NET_BIND_SERVICE")
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                format!("set {key} to an address of this machine")
+            }
+            _ => format!("set {key} to a port that can be used here"),
+        }
+    }
+}
+
+impl Listeners {
+    /// Takes every port that the settings name.
+    pub async fn bind(settings: &Settings) -> Result<Self, BindError> {
+        let rpc = everywhere("rpc_port", settings.rpc_port).await?;
+        let metrics = match settings.observability.metrics.prometheus_port {
+            Some(port) => {
+                Some(everywhere("observability.metrics.prometheus_port", port.get()).await?)
+            }
+            None => None,
+        };
+        let admin = match settings.admin.listen {
+            Some(address) => Some(on("admin.listen", address).await?),
+            None => None,
+        };
+        Ok(Self { rpc, metrics, admin })
+    }
+}
+
+/// On all addresses of both families, or of the only one the machine has.
+async fn everywhere(key: &'static str, port: u16) -> Result<TcpListener, BindError> {
+    match on(key, (Ipv6Addr::UNSPECIFIED, port).into()).await {
+        Err(error) if error.source.kind() != io::ErrorKind::AddrInUse => {
+            on(key, (Ipv4Addr::UNSPECIFIED, port).into()).await
+        }
+        result => result,
+    }
+}
+
+async fn on(key: &'static str, address: SocketAddr) -> Result<TcpListener, BindError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|source| BindError { key, port: address.port(), source })
+}

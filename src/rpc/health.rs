@@ -1,0 +1,100 @@
+//! `/health/live`, `/health/ready`, `/health/startup`, and the gRPC health service.
+//!
+//! Live says whether the process should be restarted, ready whether it should get requests.
+//! Neither follows the control plane, a controller or the vault: pods would lose their secrets
+//! with them. How those are doing is in the body of ready, without internals.
+
+mod grpc;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use serde::Serialize;
+
+pub use grpc::grpc_health;
+
+/// What the health endpoints read; it answers from published copies and never waits.
+pub trait HealthView: Send + Sync + 'static {
+    /// Whether the watchdog is content with every actor.
+    fn live(&self) -> bool;
+
+    /// Whether this process can serve, and how the things it needs are doing.
+    fn readiness(&self) -> Readiness;
+}
+
+/// Whether this process should get requests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// Settings, servers and the first complete lists are done.
+    pub ready: bool,
+    /// The process is on its way out.
+    pub stopping: bool,
+    /// Named parts of the process; their state does not change the answer's code.
+    pub checks: BTreeMap<String, CheckState>,
+}
+
+/// How one part is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckState {
+    /// As it should.
+    Ok,
+    /// It works with restrictions, or is being retried.
+    Degraded,
+    /// It does not work.
+    Fail,
+}
+
+#[derive(Serialize)]
+struct Body {
+    status: &'static str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    checks: BTreeMap<String, CheckState>,
+}
+
+/// The three routes, for any port.
+pub fn router(view: Arc<dyn HealthView>) -> Router {
+    Router::new()
+        .route("/health/live", get(live))
+        .route("/health/ready", get(ready))
+        .route("/health/startup", get(startup))
+        .with_state(view)
+}
+
+async fn live(State(view): State<Arc<dyn HealthView>>) -> Response {
+    if view.live() { answer("ok", BTreeMap::new()) } else { answer("fail", BTreeMap::new()) }
+}
+
+async fn ready(State(view): State<Arc<dyn HealthView>>) -> Response {
+    match view.readiness() {
+        Readiness { stopping: true, .. } => answer("shutting down", BTreeMap::new()),
+        Readiness { ready: true, checks, .. } => answer("ok", checks),
+        Readiness { .. } => answer("not started", BTreeMap::new()),
+    }
+}
+
+async fn startup(State(view): State<Arc<dyn HealthView>>) -> Response {
+    let Readiness { ready, stopping, .. } = view.readiness();
+    // A process that stops has been asked to; it must not look as if it had never started.
+    let status = if ready || stopping { "ok" } else { "not started" };
+    answer(status, BTreeMap::new())
+}
+
+fn answer(status: &'static str, checks: BTreeMap<String, CheckState>) -> Response {
+    let code = if status == "ok" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let Ok(mut body) = serde_json::to_string(&Body { status, checks }) else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    body.push('\n');
+    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
+    (code, headers, body).into_response()
+}
+
+#[cfg(test)]
+mod tests;

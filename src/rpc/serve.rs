@@ -1,0 +1,183 @@
+//! One HTTP server: HTTP/1.1, h2c and gRPC on one listener, bounded at both ends of its life.
+//!
+//! It owns every task it starts: when its future is dropped, all connections are cut.
+
+mod app;
+mod protocol;
+mod tasks;
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+pub use app::App;
+use protocol::{Protocol, detect};
+use tasks::OwnedTasks;
+
+/// Connections of one listener; at this number it stops accepting.
+const MOST_CONNECTIONS: usize = 4_096;
+/// Requests in flight on one HTTP/2 connection.
+const MOST_STREAMS: u32 = 256;
+/// Bytes of the header of one HTTP/2 request.
+const LARGEST_HEADER: u32 = 16 * 1024;
+/// Pause after the system refused a connection, for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// An HTTP/2 peer that is silent for the first is asked, and gone after the second.
+const PING_AFTER: Duration = Duration::from_secs(60);
+const PING_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long a server waits for its peers.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// From the connection, or the end of a request, to the end of the next request's header.
+    pub header: Duration,
+    /// From the stop signal to the end of the last request; what is left is cut off.
+    pub drain: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { header: Duration::from_secs(30), drain: Duration::from_secs(5) }
+    }
+}
+
+/// Why a server ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The listening socket is of no more use.
+    #[error("the listening socket failed")]
+    Accept(#[source] io::Error),
+}
+
+/// Serves until `shutdown`, then lets running requests end within [`Patience::drain`].
+pub async fn serve(
+    listener: TcpListener,
+    app: App,
+    tls: Option<Arc<ServerConfig>>,
+    patience: Patience,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let tls = tls.map(TlsAcceptor::from);
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
+                Ok((stream, _)) => {
+                    let (app, tls, shutdown) = (app.clone(), tls.clone(), shutdown.clone());
+                    connections.spawn(connection(stream, app, tls, patience, shutdown));
+                }
+                Err(error) if is_fatal(&error) => return Err(ServeError::Accept(error)),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    // A loop without a pause would spin until descriptors are free again.
+                    let _ = timeout(ACCEPT_PAUSE, shutdown.cancelled()).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    let drained = async { while connections.join_next().await.is_some() {} };
+    if timeout(patience.drain, drained).await.is_err() {
+        tracing::warn!(connections = connections.len(), "connections were cut off, they did not end");
+        connections.shutdown().await;
+    }
+    Ok(())
+}
+
+fn is_fatal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::NotFound | io::ErrorKind::Unsupported
+    )
+}
+
+async fn connection(
+    stream: TcpStream,
+    app: App,
+    tls: Option<TlsAcceptor>,
+    patience: Patience,
+    shutdown: CancellationToken,
+) {
+    // Answers are small and wait for nothing.
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => conversation(stream, app, patience, shutdown).await,
+        Some(tls) => {
+            let handshake = timeout(patience.header, tls.accept(stream));
+            let stream = tokio::select! {
+                () = shutdown.cancelled() => return,
+                stream = handshake => stream,
+            };
+            match stream {
+                Ok(Ok(stream)) => conversation(stream, app, patience, shutdown).await,
+                Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                Err(_) => tracing::debug!("TLS handshake took too long"),
+            }
+        }
+    }
+}
+
+async fn conversation<S>(stream: S, app: App, patience: Patience, shutdown: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let detected = tokio::select! {
+        () = shutdown.cancelled() => return,
+        detected = timeout(patience.header, detect(stream)) => detected,
+    };
+    let Ok(Ok((protocol, stream))) = detected else {
+        return;
+    };
+    let stream = TokioIo::new(stream);
+    let service = app.into_service();
+    let result = match protocol {
+        Protocol::Http1 => {
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(patience.header)
+                .serve_connection(stream, service);
+            let mut connection = pin!(connection);
+            tokio::select! {
+                result = connection.as_mut() => result,
+                () = shutdown.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            }
+        }
+        Protocol::Http2 => {
+            let connection = http2::Builder::new(OwnedTasks::default())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(MOST_STREAMS)
+                .max_header_list_size(LARGEST_HEADER)
+                .keep_alive_interval(PING_AFTER)
+                .keep_alive_timeout(PING_LIMIT)
+                .serve_connection(stream, service);
+            let mut connection = pin!(connection);
+            tokio::select! {
+                result = connection.as_mut() => result,
+                () = shutdown.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            }
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "connection ended");
+    }
+}

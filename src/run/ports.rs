@@ -1,0 +1,159 @@
+//! Settings turned into the adapters of the actors' ports.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use krane_actors::ports::Clock;
+use krane_domain::ids::Controller;
+use krane_domain::kinds::{PullSecret, ReportAddress, Rules};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use secrecy::ExposeSecret;
+
+use crate::edge::cluster::{ApiObserver, CallLimits, RequestDone};
+use crate::edge::control_plane::{CallObserver, ControlPlaneAccess, Timing};
+use crate::edge::wire::Wire;
+use crate::settings::{self, Settings};
+
+/// The clock on the wall.
+#[derive(Debug)]
+pub(super) struct SystemClock {
+    started: tokio::time::Instant,
+}
+
+impl SystemClock {
+    pub(super) fn new() -> Self {
+        Self { started: tokio::time::Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the adapter of the clock port")]
+    fn unix_seconds(&self) -> u64 {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        since.map_or(0, |since| since.as_secs())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "bounds the stop of the process, outside any actor")]
+pub(super) async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// What every request to Kubernetes says of its sender.
+pub(super) fn user_agent() -> HeaderValue {
+    HeaderValue::from_static(concat!("krane/", env!("CARGO_PKG_VERSION")))
+}
+
+/// The settings that change what is decided.
+pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
+    Rules {
+        request_divisor: settings.deployments.request_divisor.into(),
+        max_replicas: settings.deployments.max_replicas.unsigned_abs(),
+        pull_secret: settings.registry.as_ref().map(|registry| PullSecret {
+            url: registry.url.clone(),
+            username: registry.username.clone(),
+            password: registry.password.current().expose_secret().to_owned(),
+        }),
+        is_cilium_required: settings.cilium.required,
+        secrets_audience: settings.secrets.audience.as_deref().map(Arc::from),
+        report_address: match settings.report.address {
+            settings::ReportAddress::Dns => ReportAddress::Dns,
+            settings::ReportAddress::Ip => ReportAddress::Ip,
+        },
+        ..Rules::new(namespace)
+    }
+}
+
+/// The mapping to the wire of one controller.
+pub(super) fn wire(settings: &Settings, controller: Controller, rules: &Rules) -> Wire {
+    let region = &settings.region;
+    Wire::new(&region.platform, &region.name, controller, Arc::new(rules.clone()))
+}
+
+/// How the control plane is reached.
+pub(super) fn control_plane_access(
+    settings: &Settings,
+    observers: &Observers,
+) -> ControlPlaneAccess {
+    let token = settings.control.token.clone();
+    ControlPlaneAccess {
+        url: settings.control.url.as_str().to_owned(),
+        ca_file: settings.control.ca_file.clone(),
+        token: Arc::new(move || token.current()),
+        timing: Timing::default(),
+        observer: observers.calls(),
+    }
+}
+
+/// The limits on one controller's requests to Kubernetes.
+pub(super) fn call_limits(settings: &Settings) -> CallLimits {
+    let (qps, burst) = settings
+        .k8s
+        .rate_limit
+        .map_or((0.0, 0), |limit| (f64::from(limit.per_second.get()), limit.burst.get()));
+    CallLimits { max_in_flight: settings.k8s.max_in_flight, qps, burst }
+}
+
+/// Counts requests to the API server and calls to the control plane.
+#[derive(Clone)]
+pub(super) struct Observers {
+    requests: IntCounterVec,
+    seconds: HistogramVec,
+    calls: IntCounterVec,
+}
+
+impl Observers {
+    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let requests = IntCounterVec::new(
+            Opts::new("rest_client_requests_total", "Requests to the Kubernetes API server."),
+            &["code", "method", "host"],
+        )?;
+        let buckets = vec![0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0];
+        let seconds = HistogramVec::new(
+            HistogramOpts::new(
+                "rest_client_request_duration_seconds",
+                "Duration of requests to the Kubernetes API server; for a watch to its headers.",
+            )
+            .buckets(buckets),
+            &["verb", "host"],
+        )?;
+        let calls = IntCounterVec::new(
+            Opts::new(
+                "krane_control_plane_requests_total",
+                "Calls to the control plane, by gRPC code.",
+            ),
+            &["method", "code"],
+        )?;
+        registry.register(Box::new(requests.clone()))?;
+        registry.register(Box::new(seconds.clone()))?;
+        registry.register(Box::new(calls.clone()))?;
+        Ok(Self { requests, seconds, calls })
+    }
+
+    pub(super) fn api(&self) -> Arc<dyn ApiObserver> {
+        Arc::new(self.clone())
+    }
+
+    pub(super) fn calls(&self) -> Arc<dyn CallObserver> {
+        Arc::new(self.clone())
+    }
+}
+
+impl ApiObserver for Observers {
+    fn request(&self, done: &RequestDone<'_>) {
+        let verb = done.verb.name();
+        self.requests.with_label_values(&[done.code, done.verb.method(), done.host]).inc();
+        self.seconds.with_label_values(&[verb, done.host]).observe(done.seconds);
+    }
+}
+
+impl CallObserver for Observers {
+    fn call(&self, method: &'static str, code: &'static str) {
+        self.calls.with_label_values(&[method, code]).inc();
+    }
+}

@@ -1,0 +1,353 @@
+//! Puts the typed values together and checks those that depend on each other.
+//!
+//! Each function reads all its keys before the first `?`, so that one problem hides no other.
+
+use std::net::SocketAddr;
+use std::num::{NonZeroU16, NonZeroU32};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::telemetry::check_directives;
+
+use crate::edge::cluster::AccessInputs;
+
+use super::keys::TRACING;
+use super::problem::ProblemKind;
+use super::reader::{Read, Reader, Recorded};
+use super::types::{Region, show_duration};
+use super::{
+    Admin, Cilium, Control, Deployments, K8s, Lease, LoadInput, Logging, Metrics,
+    Observability, RateLimit, Registry, Replay, Report, Resync, Rpc, RpcTls, S3, Safety, Scheduler,
+    Secrets, Sentinel, Settings, Tracing, Vault,
+};
+
+const OTLP_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const OTLP_ENDPOINT: &str = "http://localhost:4317";
+const TRACE_SAMPLE_RATE: f64 = 0.25;
+
+pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
+    let instance_id = instance_id(r);
+    let region = region(r);
+    let rpc_port = r.required("rpc_port");
+    let storage_class_name = r.required("storage_class_name");
+    let control = control(r);
+    let registry = registry(r);
+    let vault = vault(r);
+    let audience = r.optional("secrets.audience");
+    let scheduler_token = r.optional_secret("scheduler.token");
+    let rpc = rpc(r);
+    let deployments = deployments(r);
+    let cilium_required = r.required("cilium.required");
+    let probe_paths = r.required("sentinel.probe_paths");
+    let report_address = r.required("report.address");
+    let resync_interval = r.required("resync.interval");
+    let replay_interval = r.required::<Duration>("replay.interval");
+    let writes = r.required("safety.writes");
+    let max_deletes_percent = r.required("safety.max_deletes_percent");
+    let k8s = k8s(r);
+    let lease = lease(r);
+    let listen = r.optional::<SocketAddr>("admin.listen");
+    let admin = admin(r, listen);
+    let prometheus_port = r.required::<u16>("observability.metrics.prometheus_port");
+    let observability = observability(r, prometheus_port, input);
+    let ports = distinct_ports(r, rpc_port, prometheus_port, listen);
+    let kubernetes = kubernetes(input);
+    ports?;
+    Ok(Settings {
+        instance_id: instance_id?,
+        region: region?,
+        rpc_port: rpc_port?,
+        storage_class_name: storage_class_name?,
+        control: control?,
+        registry: registry?,
+        vault: vault?,
+        secrets: Secrets { audience: audience? },
+        scheduler: Scheduler { token: scheduler_token? },
+        rpc: rpc?,
+        deployments: deployments?,
+        cilium: Cilium { required: cilium_required? },
+        sentinel: Sentinel { probe_paths: probe_paths? },
+        report: Report { address: report_address? },
+        resync: Resync { interval: resync_interval? },
+        replay: Replay { interval: replay_interval.map(|it| (!it.is_zero()).then_some(it))? },
+        safety: Safety { writes: writes?, max_deletes_percent: max_deletes_percent? },
+        k8s: k8s?,
+        lease: lease?,
+        admin: admin?,
+        observability: observability?,
+        kubernetes,
+    })
+}
+
+fn instance_id(r: &mut Reader) -> Read<String> {
+    if let Some(given) = r.optional("instance_id")? {
+        return Ok(given);
+    }
+    let random = std::iter::repeat_with(fastrand::alphanumeric).map(|c| c.to_ascii_lowercase());
+    let id = format!("ins_{}", random.take(8).collect::<String>());
+    r.set_generated("instance_id", id.clone());
+    Ok(id)
+}
+
+fn region(r: &mut Reader) -> Read<Region> {
+    let platform = r.optional::<String>("platform");
+    let region = r.required::<String>("region");
+    let (platform, name) = (platform?, region?);
+    if let Some(platform) = platform {
+        return Ok(Region { platform, name });
+    }
+    Region::from_combined(&name).ok_or_else(|| {
+        let help = "set platform, such as \"aws\", or KRANE__PLATFORM; \
+                    or give region as \"us-east-1.aws\"";
+        r.wrong("platform", ProblemKind::Missing, help.to_owned())
+    })
+}
+
+fn control(r: &mut Reader) -> Read<Control> {
+    let url = r.required("control.url");
+    let token = r.required_secret("control.token");
+    let ca_file = r.optional_file("control.ca_file");
+    let max_backlog = r.required("control.max_backlog");
+    Ok(Control { url: url?, token: token?, ca_file: ca_file?, max_backlog: max_backlog? })
+}
+
+/// Records a problem for each of `paths` that is missing while another one is set.
+fn all_or_none(r: &mut Reader, paths: &[&str]) -> Read<bool> {
+    let (set, missing): (Vec<&str>, Vec<&str>) = paths.iter().partition(|path| r.is_set(path));
+    if set.is_empty() || missing.is_empty() {
+        return Ok(!set.is_empty());
+    }
+    for path in missing {
+        let help = format!("set {path} too, or remove {}", set.join(", "));
+        r.wrong(path, ProblemKind::HalfSet(set.join(", ")), help);
+    }
+    Err(Recorded)
+}
+
+fn registry(r: &mut Reader) -> Read<Option<Registry>> {
+    let paths = ["registry.url", "registry.username", "registry.password"];
+    if r.has_section("registry") && !paths.iter().any(|path| r.mentions(path)) {
+        let help = format!("set {}, or remove the section", paths.join(", "));
+        return Err(r.wrong("registry", ProblemKind::HalfSet("its keys".to_owned()), help));
+    }
+    let complete = all_or_none(r, &paths);
+    let url = r.optional::<String>("registry.url");
+    let username = r.optional("registry.username");
+    let password = r.optional_secret("registry.password");
+    if !complete? {
+        return Ok(None);
+    }
+    let (url, username, password) = (url?, username?, password?);
+    if url.as_ref().is_some_and(|url| url.contains(['@', ' '])) {
+        let kind = ProblemKind::Malformed("must be the registry without credentials".to_owned());
+        let help = "use registry.username and registry.password_file".to_owned();
+        return Err(r.wrong("registry.url", kind, help));
+    }
+    let parts = url.zip(username).zip(password);
+    Ok(parts.map(|((url, username), password)| Registry { url, username, password }))
+}
+
+fn vault(r: &mut Reader) -> Read<Option<Vault>> {
+    let url = r.optional("vault.url");
+    let token = r.optional_secret("vault.token");
+    let embedded = embedded_vault(r);
+    let (url, token, embedded) = (url?, token?, embedded?);
+    Ok(match url {
+        Some(url) => Some(Vault::Remote { url, token }),
+        None => embedded,
+    })
+}
+
+fn embedded_vault(r: &mut Reader) -> Read<Option<Vault>> {
+    let complete = all_or_none(
+        r,
+        &[
+            "vault.master_keys",
+            "vault.s3.url",
+            "vault.s3.bucket",
+            "vault.s3.access_key_id",
+            "vault.s3.access_key_secret",
+        ],
+    );
+    let master_keys = r.optional_secret("vault.master_keys");
+    let url = r.optional("vault.s3.url");
+    let bucket = r.optional("vault.s3.bucket");
+    let access_key_id = r.optional("vault.s3.access_key_id");
+    let access_key_secret = r.optional_secret("vault.s3.access_key_secret");
+    if !complete? {
+        return Ok(None);
+    }
+    let (master_keys, url, bucket) = (master_keys?, url?, bucket?);
+    let parts = master_keys.zip(url).zip(bucket).zip(access_key_id?.zip(access_key_secret?));
+    Ok(parts.map(|(((master_keys, url), bucket), (access_key_id, access_key_secret))| {
+        Vault::Embedded { master_keys, s3: S3 { url, bucket, access_key_id, access_key_secret } }
+    }))
+}
+
+fn rpc(r: &mut Reader) -> Read<Rpc> {
+    let complete = all_or_none(r, &["rpc.tls.cert", "rpc.tls.key"]);
+    let cert: Read<Option<PathBuf>> = r.optional_file("rpc.tls.cert");
+    let key = r.optional_file("rpc.tls.key");
+    let reflection = r.required("rpc.reflection");
+    complete?;
+    let tls = cert?.zip(key?).map(|(cert, key)| RpcTls { cert, key });
+    Ok(Rpc { tls, reflection: reflection? })
+}
+
+fn deployments(r: &mut Reader) -> Read<Deployments> {
+    let replace_outdated_pods = r.required("deployments.replace_outdated_pods");
+    let request_divisor = r.required("deployments.request_divisor");
+    let max_replicas = r.required("deployments.max_replicas");
+    Ok(Deployments {
+        replace_outdated_pods: replace_outdated_pods?,
+        request_divisor: request_divisor?,
+        max_replicas: max_replicas?,
+    })
+}
+
+fn k8s(r: &mut Reader) -> Read<K8s> {
+    let max_in_flight = r.required("k8s.max_in_flight");
+    let qps = r.required::<u32>("k8s.qps");
+    let burst = r.required::<u32>("k8s.burst");
+    let (max_in_flight, qps, burst) = (max_in_flight?, qps?, burst?);
+    let rate_limit = NonZeroU32::new(qps).map(|per_second| RateLimit {
+        per_second,
+        burst: NonZeroU32::new(burst).unwrap_or(per_second),
+    });
+    Ok(K8s { max_in_flight, rate_limit })
+}
+
+fn lease(r: &mut Reader) -> Read<Lease> {
+    let enabled = r.required("lease.enabled");
+    let duration = r.required::<Duration>("lease.duration");
+    let renew = r.required("lease.renew");
+    let retry = r.required("lease.retry");
+    let lease =
+        Lease { enabled: enabled?, duration: duration?, renew: renew?, retry: retry? };
+    let mut fits = Ok(());
+    if lease.duration.subsec_nanos() != 0 {
+        // The Lease object counts in whole seconds.
+        let kind = ProblemKind::Conflict("must be whole seconds".to_owned());
+        fits = Err(r.wrong("lease.duration", kind, "round it, such as \"15s\"".to_owned()));
+    }
+    for (path, shorter, longer_path, longer) in [
+        ("lease.renew", lease.renew, "lease.duration", lease.duration),
+        ("lease.retry", lease.retry, "lease.renew", lease.renew),
+    ] {
+        if shorter >= longer {
+            let shown = show_duration(longer);
+            let kind = ProblemKind::Conflict(format!("must be less than {longer_path} ({shown})"));
+            let help = format!("lower {path} or raise {longer_path}");
+            fits = Err(r.wrong(path, kind, help));
+        }
+    }
+    fits.map(|()| lease)
+}
+
+fn admin(r: &mut Reader, listen: Read<Option<SocketAddr>>) -> Read<Admin> {
+    let token = r.optional_secret("admin.token");
+    let actions = r.required("admin.actions");
+    let (listen, token) = (listen?, token?);
+    if token.is_none() && listen.is_some_and(|address| !address.ip().is_loopback()) {
+        let kind = ProblemKind::Conflict("needs admin.token, it is reachable from outside".to_owned());
+        let help = "set admin.token_file, or listen on 127.0.0.1 and use kubectl port-forward";
+        return Err(r.wrong("admin.listen", kind, help.to_owned()));
+    }
+    Ok(Admin { listen, token, actions: actions? })
+}
+
+fn observability(
+    r: &mut Reader,
+    prometheus_port: Read<u16>,
+    input: &LoadInput,
+) -> Read<Observability> {
+    let level = r.required("observability.logging.level");
+    let format = r.required("observability.logging.format");
+    let sample_rate = r.required("observability.logging.sample_rate");
+    let slow_threshold = r.required("observability.logging.slow_threshold");
+    let tracing = tracing(r, input);
+    let directives = directives(r, input);
+    Ok(Observability {
+        metrics: Metrics { prometheus_port: prometheus_port.map(NonZeroU16::new)? },
+        logging: Logging {
+            level: level?,
+            format: format?,
+            sample_rate: sample_rate?,
+            slow_threshold: slow_threshold?,
+            directives: directives?,
+        },
+        tracing: tracing?,
+    })
+}
+
+fn directives(r: &mut Reader, input: &LoadInput) -> Read<Option<String>> {
+    const NAME: &str = "RUST_LOG";
+    let Some(text) = input.env.get(NAME).filter(|text| !text.trim().is_empty()) else {
+        return Ok(None);
+    };
+    match check_directives(text) {
+        Ok(()) => Ok(Some(text.clone())),
+        Err(reason) => {
+            let help = format!("set {NAME} to a list such as \"warn,krane=debug\", or unset it");
+            Err(r.wrong_variable(NAME, text, ProblemKind::Malformed(reason), help))
+        }
+    }
+}
+
+fn tracing(r: &mut Reader, input: &LoadInput) -> Read<Option<Tracing>> {
+    const ENDPOINT: &str = "observability.tracing.endpoint";
+    let present = r.has_section(TRACING);
+    if present && !r.is_set(ENDPOINT) {
+        match input.env.get(OTLP_VARIABLE).filter(|text| !text.is_empty()) {
+            Some(text) => r.set_from_variable(ENDPOINT, OTLP_VARIABLE, text.clone()),
+            None => r.set_default(ENDPOINT, OTLP_ENDPOINT.into()),
+        }
+    }
+    if present && !r.is_set("observability.tracing.sample_rate") {
+        r.set_default("observability.tracing.sample_rate", TRACE_SAMPLE_RATE.into());
+    }
+    let endpoint = r.optional(ENDPOINT);
+    let sample_rate = r.optional("observability.tracing.sample_rate");
+    let parts = endpoint?.zip(sample_rate?).filter(|_| present);
+    Ok(parts.map(|(endpoint, sample_rate)| Tracing { endpoint, sample_rate }))
+}
+
+/// Each server listens on all addresses or on loopback, so equal numbers collide.
+fn distinct_ports(
+    r: &mut Reader,
+    rpc_port: Read<u16>,
+    prometheus_port: Read<u16>,
+    listen: Read<Option<SocketAddr>>,
+) -> Read<()> {
+    let page = listen.ok().flatten().map(|address| address.port());
+    let ports = [
+        ("rpc_port", rpc_port.ok()),
+        ("observability.metrics.prometheus_port", prometheus_port.ok()),
+        ("admin.listen", page),
+    ];
+    let mut distinct = Ok(());
+    for (index, (path, port)) in ports.iter().enumerate() {
+        let Some(port) = port.filter(|port| *port != 0) else {
+            continue;
+        };
+        let earlier = ports.iter().take(index);
+        for (other, _) in earlier.filter(|(_, taken)| *taken == Some(port)) {
+            let help = format!("give {path} or {other} another port");
+            distinct = Err(r.wrong(path, ProblemKind::PortTaken(other), help));
+        }
+    }
+    distinct
+}
+
+/// What the choice of the credentials depends on; the cluster edge makes it.
+fn kubernetes(input: &LoadInput) -> AccessInputs {
+    let set = |name: &str| input.env.get(name).filter(|value| !value.is_empty()).cloned();
+    AccessInputs {
+        service_host: set("KUBERNETES_SERVICE_HOST"),
+        service_port: set("KUBERNETES_SERVICE_PORT"),
+        kubeconfig_list: set("KUBECONFIG").map(Into::into),
+        home: set("HOME").map(PathBuf::from),
+        kubeconfig: input.kubeconfig.clone(),
+        context: input.context.clone(),
+    }
+}

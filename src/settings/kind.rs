@@ -1,0 +1,266 @@
+//! What a key accepts: the description in messages and the parser are one thing.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::raw::Raw;
+use super::types::{
+    ByteSize, LogFormat, LogLevel, ProbePaths, ReplaceOutdatedPods, ReportAddress, Url, WritesMode,
+    parse_duration, show_duration,
+};
+
+/// The values one key accepts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// One line of text.
+    Text,
+    /// A whole number, both bounds included.
+    Integer {
+        /// The least value.
+        min: i64,
+        /// The greatest value.
+        max: i64,
+    },
+    /// A number from 0 to 1.
+    Fraction,
+    /// `true` or `false`.
+    Boolean,
+    /// A length of time, both bounds included.
+    Duration {
+        /// The least value.
+        min: Duration,
+        /// The greatest value.
+        max: Duration,
+        /// Whether `0` is accepted although it is below `min`.
+        zero: bool,
+    },
+    /// A number of bytes, both bounds included.
+    Bytes {
+        /// The least value.
+        min: ByteSize,
+        /// The greatest value.
+        max: ByteSize,
+    },
+    /// An `http://` or `https://` address.
+    Url,
+    /// An IP address with a port.
+    Address,
+    /// A path of a file.
+    Path,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A secret that travels in an HTTP header.
+    Token,
+    /// A secret without further form.
+    Secret,
+    /// A list of secrets.
+    SecretList,
+}
+
+/// Why a value was refused; the key, its value and its origin are added by the reader.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Refusal {
+    /// The value has another TOML type.
+    WrongType(&'static str),
+    /// The value has the right type and is outside the accepted range or list.
+    OutOfRange,
+    /// The value has the right type and the wrong form.
+    Malformed(String),
+}
+
+impl Kind {
+    /// Whether values must never be shown, and may come from `<key>_file`.
+    #[must_use]
+    pub const fn is_secret(&self) -> bool {
+        matches!(self, Self::Token | Self::Secret | Self::SecretList)
+    }
+
+    /// The accepted values in words, to follow "must be".
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Text => "a line of text".to_owned(),
+            Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Fraction => "a number from 0 to 1".to_owned(),
+            Self::Boolean => "true or false".to_owned(),
+            Self::Duration { min, max, zero } => {
+                let (min, max) = (show_duration(*min), show_duration(*max));
+                let off = if *zero { ", or 0" } else { "" };
+                format!("a duration from {min} to {max}{off}")
+            }
+            Self::Bytes { min, max } => format!("a size from {min} to {max}"),
+            Self::Url => "an http:// or https:// address".to_owned(),
+            Self::Address => "an IP address with a port".to_owned(),
+            Self::Path => "the path of a file".to_owned(),
+            Self::Choice(words) => words.join(" or "),
+            Self::Token | Self::Secret => "a string".to_owned(),
+            Self::SecretList => "a list of strings".to_owned(),
+        }
+    }
+}
+
+/// A typed value that a [`Kind`] yields.
+pub(super) trait FromRaw: Sized {
+    fn from_raw(raw: &Raw, kind: &Kind) -> Result<Self, Refusal>;
+}
+
+fn text(raw: &Raw) -> Result<&str, Refusal> {
+    match raw {
+        Raw::Text(text) => Ok(text),
+        other => Err(Refusal::WrongType(other.type_name())),
+    }
+}
+
+impl FromRaw for String {
+    fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
+        let text = text(raw)?;
+        if text.contains(char::is_control) {
+            return Err(Refusal::Malformed("must not hold line breaks".to_owned()));
+        }
+        if text.trim() != text {
+            return Err(Refusal::Malformed("must not start or end with a space".to_owned()));
+        }
+        Ok(text.to_owned())
+    }
+}
+
+impl FromRaw for PathBuf {
+    fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
+        text(raw).map(Self::from)
+    }
+}
+
+impl FromRaw for Url {
+    fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
+        Self::parse(text(raw)?)
+    }
+}
+
+impl FromRaw for SocketAddr {
+    fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
+        text(raw)?.parse().map_err(|_| {
+            Refusal::Malformed("must be an IP address with a port, host names are not".to_owned())
+        })
+    }
+}
+
+impl FromRaw for bool {
+    fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
+        match raw {
+            Raw::Boolean(value) => Ok(*value),
+            // Variables and `${…}` only carry text.
+            Raw::Text(text) => match text.as_str() {
+                "true" | "1" => Ok(true),
+                "false" | "0" => Ok(false),
+                _ => Err(Refusal::OutOfRange),
+            },
+            other => Err(Refusal::WrongType(other.type_name())),
+        }
+    }
+}
+
+impl FromRaw for i64 {
+    fn from_raw(raw: &Raw, kind: &Kind) -> Result<Self, Refusal> {
+        let number = match raw {
+            Raw::Integer(number) => *number,
+            Raw::Text(text) => match text.parse() {
+                Ok(number) => number,
+                Err(_) => return Err(Refusal::WrongType(raw.type_name())),
+            },
+            other => return Err(Refusal::WrongType(other.type_name())),
+        };
+        match (kind, Self::try_from(number)) {
+            (Kind::Integer { min, max }, Ok(number)) if number >= *min && number <= *max => {
+                Ok(number)
+            }
+            _ => Err(Refusal::OutOfRange),
+        }
+    }
+}
+
+/// Narrower integers: the key's range decides, the type only has to be wide enough for it.
+macro_rules! narrow {
+    ($($integer:ty),+) => {$(
+        impl FromRaw for $integer {
+            fn from_raw(raw: &Raw, kind: &Kind) -> Result<Self, Refusal> {
+                let number = i64::from_raw(raw, kind)?;
+                Self::try_from(number).map_err(|_| Refusal::OutOfRange)
+            }
+        }
+    )+};
+}
+narrow!(u8, u16, u32, i32, usize);
+
+impl FromRaw for f64 {
+    fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
+        let number = match raw {
+            Raw::Float(number) => *number,
+            #[expect(clippy::cast_precision_loss, reason = "only 0 and 1 pass the range below")]
+            Raw::Integer(number) => *number as Self,
+            Raw::Text(text) => match text.parse() {
+                Ok(number) => number,
+                Err(_) => return Err(Refusal::WrongType(raw.type_name())),
+            },
+            other => return Err(Refusal::WrongType(other.type_name())),
+        };
+        // NaN is in no range.
+        if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(Refusal::OutOfRange) }
+    }
+}
+
+impl FromRaw for Duration {
+    fn from_raw(raw: &Raw, kind: &Kind) -> Result<Self, Refusal> {
+        let duration = match raw {
+            Raw::Integer(0) => Self::ZERO,
+            Raw::Text(text) => match parse_duration(text) {
+                Some(duration) => duration,
+                None if text.parse::<f64>().is_ok() => return Err(unit_missing()),
+                None => {
+                    let reason = "must be a number with a unit (ms, s, m, h)";
+                    return Err(Refusal::Malformed(reason.to_owned()));
+                }
+            },
+            Raw::Integer(_) | Raw::Float(_) => return Err(unit_missing()),
+            other => return Err(Refusal::WrongType(other.type_name())),
+        };
+        match kind {
+            Kind::Duration { zero: true, .. } if duration.is_zero() => Ok(duration),
+            Kind::Duration { min, max, .. } if duration >= *min && duration <= *max => Ok(duration),
+            _ => Err(Refusal::OutOfRange),
+        }
+    }
+}
+
+fn unit_missing() -> Refusal {
+    Refusal::Malformed("needs a unit (ms, s, m, h)".to_owned())
+}
+
+impl FromRaw for ByteSize {
+    fn from_raw(raw: &Raw, kind: &Kind) -> Result<Self, Refusal> {
+        let size = match raw {
+            Raw::Integer(bytes) => {
+                u64::try_from(*bytes).map(Self::from_bytes).map_err(|_| Refusal::OutOfRange)?
+            }
+            Raw::Text(text) => Self::parse(text).ok_or_else(|| {
+                Refusal::Malformed("must be a number with a unit (KiB, MiB, GiB)".to_owned())
+            })?,
+            other => return Err(Refusal::WrongType(other.type_name())),
+        };
+        match kind {
+            Kind::Bytes { min, max } if size >= *min && size <= *max => Ok(size),
+            _ => Err(Refusal::OutOfRange),
+        }
+    }
+}
+
+macro_rules! choices {
+    ($($choice:ty),+) => {$(
+        impl FromRaw for $choice {
+            fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
+                Self::from_word(text(raw)?).ok_or(Refusal::OutOfRange)
+            }
+        }
+    )+};
+}
+choices!(WritesMode, ProbePaths, ReportAddress, ReplaceOutdatedPods, LogFormat, LogLevel);

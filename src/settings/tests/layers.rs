@@ -1,0 +1,289 @@
+//! Which layer wins, and the typed result.
+
+use std::time::Duration;
+
+use secrecy::ExposeSecret;
+
+use crate::edge::cluster::KubeAccess;
+
+use super::super::types::{parse_duration, show_duration};
+use super::super::{
+    ByteSize, RateLimit, Region, SecretSource, Settings, Vault, WritesMode,
+};
+use super::Given;
+
+fn secret(source: &SecretSource) -> String {
+    source.current().expose_secret().to_owned()
+}
+
+#[test]
+fn each_layer_wins_over_the_ones_below() {
+    let mut given = Given::required();
+    assert_eq!(given.settings().rpc_port, 8070);
+    given = given.file("rpc_port = 1001");
+    assert_eq!(given.settings().rpc_port, 1001);
+    given = given.file("rpc_port = 1002");
+    assert_eq!(given.settings().rpc_port, 1002);
+    given = given.env("UNKEY_RPC_PORT", "1003");
+    assert_eq!(given.settings().rpc_port, 1003);
+    given = given.env("KRANE__RPC_PORT", "1004");
+    assert_eq!(given.settings().rpc_port, 1004);
+    given = given.set("rpc_port", "1005").set("rpc_port", "1006");
+    assert_eq!(given.settings().rpc_port, 1006);
+}
+
+#[test]
+fn the_toml_form_of_the_original_agent_works_unchanged() {
+    let given = Given::nothing()
+        .env("UNKEY_REGISTRY_PASSWORD_SOURCE", "depot")
+        .env("CONTROL_TOKEN", "bearer")
+        .file(
+            r#"
+            instance_id = "krane-7"
+            region = "us-east-1"
+            platform = "aws"
+            rpc_port = 8071
+            storage_class_name = "gp3"
+
+            [registry]
+            url = "registry.depot.dev"
+            username = "x-token"
+            password = "${UNKEY_REGISTRY_PASSWORD_SOURCE}"
+
+            [vault]
+            url = "http://vault:8060"
+            token = "vault-token"
+
+            [control]
+            url = "https://control.unkey.cloud"
+            token = "$CONTROL_TOKEN"
+
+            [observability.tracing]
+            sample_rate = 0.5
+
+            [observability.logging]
+            sample_rate = 0.25
+            slow_threshold = "1m30s"
+
+            [observability.metrics]
+            prometheus_port = 9090
+
+            [k8s]
+            qps = 100
+            burst = 200
+            "#,
+        );
+    let settings = given.settings();
+    assert_eq!(settings.instance_id, "krane-7");
+    assert_eq!(settings.region, Region { platform: "aws".into(), name: "us-east-1".into() });
+    assert_eq!(settings.rpc_port, 8071);
+    assert_eq!(secret(&settings.registry.unwrap().password), "depot");
+    assert!(matches!(settings.vault, Some(Vault::Remote { token: Some(_), .. })));
+    assert_eq!(secret(&settings.control.token), "bearer");
+    let tracing = settings.observability.tracing.unwrap();
+    assert_eq!((tracing.endpoint.as_str(), tracing.sample_rate), ("http://localhost:4317", 0.5));
+    assert_eq!(settings.observability.logging.slow_threshold, Duration::from_secs(90));
+    assert_eq!(settings.observability.metrics.prometheus_port.map(u16::from), Some(9090));
+    let RateLimit { per_second, burst } = settings.k8s.rate_limit.unwrap();
+    assert_eq!((per_second.get(), burst.get()), (100, 200));
+}
+
+#[test]
+fn the_flat_variables_of_the_original_agent_are_enough() {
+    let settings = Given::nothing()
+        .env("UNKEY_REGION", "us-east-1.aws")
+        .env("UNKEY_CONTROL_PLANE_URL", "https://control.unkey.cloud/")
+        .env("UNKEY_CONTROL_PLANE_BEARER", "00123")
+        .env("UNKEY_VAULT_URL", "")
+        .env("UNKEY_CLUSTER_ID", "local")
+        .settings();
+    assert_eq!(settings.region, Region { platform: "aws".into(), name: "us-east-1".into() });
+    assert_eq!(settings.control.url.as_str(), "https://control.unkey.cloud");
+    assert_eq!(secret(&settings.control.token), "00123");
+    assert!(settings.vault.is_none());
+}
+
+#[test]
+fn a_region_may_carry_its_platform() {
+    let region = |platform: &str, region: &str| {
+        let given = Given::required().env("KRANE__PLATFORM", platform).env("KRANE__REGION", region);
+        given.load().map(|loaded| loaded.settings.region.to_string()).ok()
+    };
+    assert_eq!(region("aws", "us-east-1").as_deref(), Some("aws:us-east-1"));
+    assert_eq!(region("", "us-east-1.aws").as_deref(), Some("aws:us-east-1"));
+    assert_eq!(region("", "aws:us-east-1").as_deref(), Some("aws:us-east-1"));
+    assert_eq!(region("", "eu.west.1.gcp").as_deref(), Some("gcp:eu.west.1"));
+    for unusable in ["us-east-1", ".aws", "us-east-1.", ":us-east-1", "aws:"] {
+        assert_eq!(region("", unusable), None, "{unusable}");
+    }
+    // With a platform of its own, the region is taken as it is.
+    assert_eq!(region("aws", "us.east").as_deref(), Some("aws:us.east"));
+}
+
+/// Kubernetes injects `KRANE_PORT=tcp://…` for a Service named `krane`.
+#[test]
+fn variables_that_kubernetes_injects_are_ignored() {
+    let settings = Given::required()
+        .env("KRANE_PORT", "tcp://10.0.0.1:8070")
+        .env("KRANE_SERVICE_HOST", "10.0.0.1")
+        .env("KRANE_PORT_8070_TCP", "tcp://10.0.0.1:8070")
+        .env("UNKEY_PORT", "tcp://10.0.0.2:7070")
+        .env("UNKEY_RPC_PORT", "tcp://10.0.0.3:8070")
+        .env("UNKEY_ANYTHING_ELSE", "x")
+        .settings();
+    assert_eq!(settings.rpc_port, 8070);
+}
+
+#[test]
+fn a_variable_names_the_file_when_no_flag_does() {
+    let given = Given::required();
+    let path = given.write("named.toml", "rpc_port = 1234").display().to_string();
+    let mut named = given.env("UNKEY_CONFIG", &path);
+    assert_eq!(named.settings().rpc_port, 8070, "a flag replaces the variable");
+    let files = std::mem::take(&mut named.input.files);
+    let text = std::fs::read_to_string(&files[0]).unwrap();
+    std::fs::write(&path, format!("rpc_port = 1234\n{text}")).unwrap();
+    assert_eq!(named.settings().rpc_port, 1234);
+}
+
+#[test]
+fn the_tracing_section_switches_tracing_on_and_the_flat_switch_overrides_it() {
+    let tracing = |given: &Given| given.settings().observability.tracing;
+    let given = Given::required().env("UNKEY_OTEL_TRACE_SAMPLING_RATE", "0.5");
+    assert!(tracing(&given).is_none(), "a rate alone switches nothing on");
+    let given = given.env("UNKEY_OTEL_ENABLED", "true");
+    assert_eq!(tracing(&given).unwrap().sample_rate, 0.5);
+    let given = given.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317");
+    assert_eq!(tracing(&given).unwrap().endpoint.as_str(), "http://collector:4317");
+    let section = Given::required().file("[observability.tracing]");
+    assert_eq!(tracing(&section).unwrap().sample_rate, 0.25);
+    assert!(tracing(&section.env("UNKEY_OTEL_ENABLED", "false")).is_none());
+    let variable = Given::required().env("KRANE__OBSERVABILITY__TRACING__SAMPLE_RATE", "0.1");
+    assert_eq!(tracing(&variable).unwrap().sample_rate, 0.1);
+}
+
+#[test]
+fn a_remote_vault_wins_over_an_embedded_one() {
+    let embedded = Given::required().file(
+        "[vault]\nmaster_keys = ['one', 'two']\n[vault.s3]\nurl = 'http://s3'\nbucket = 'b'\n\
+         access_key_id = 'i'\naccess_key_secret = 's'\n",
+    );
+    let Some(Vault::Embedded { master_keys, s3 }) = embedded.settings().vault else {
+        panic!("must be embedded");
+    };
+    let keys: Vec<_> = master_keys.current_list();
+    assert_eq!(keys.iter().map(|key| key.expose_secret()).collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(s3.bucket, "b");
+    let remote = embedded.env("UNKEY_VAULT_URL", "http://vault");
+    assert!(matches!(remote.settings().vault, Some(Vault::Remote { token: None, .. })));
+}
+
+#[test]
+fn master_keys_in_a_variable_are_separated_by_commas() {
+    let given = Given::required()
+        .env("UNKEY_VAULT_MASTER_KEYS", "one, two")
+        .env("UNKEY_VAULT_S3_URL", "http://s3")
+        .env("UNKEY_VAULT_S3_BUCKET", "b")
+        .env("UNKEY_VAULT_S3_ACCESS_KEY_ID", "i")
+        .env("UNKEY_VAULT_S3_ACCESS_KEY_SECRET", "s");
+    let Some(Vault::Embedded { master_keys, .. }) = given.settings().vault else {
+        panic!("must be embedded");
+    };
+    assert_eq!(master_keys.current_list().len(), 2);
+}
+
+#[test]
+fn kubernetes_is_reached_from_inside_unless_a_kubeconfig_is_asked_for() {
+    let access = |given: Given| {
+        KubeAccess::choose(&given.settings().kubernetes).expect("credentials are named")
+    };
+    let file = |path: &str, context: Option<&str>| KubeAccess::Kubeconfig {
+        files: vec![path.into()],
+        context: context.map(str::to_owned),
+    };
+    let inside = || {
+        let given = Given::required().env("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+        let given = given.env("KUBERNETES_SERVICE_PORT", "443");
+        given.env("KUBECONFIG", "/env/config").env("HOME", "/home/me")
+    };
+    assert!(matches!(access(inside()), KubeAccess::InCluster { .. }));
+    let mut flagged = inside();
+    flagged.input.kubeconfig = Some("/flag/config".into());
+    assert_eq!(access(flagged), file("/flag/config", None));
+    let mut context = inside();
+    context.input.context = Some("kind".into());
+    assert_eq!(access(context), file("/env/config", Some("kind")));
+    let outside = Given::required().env("HOME", "/home/me");
+    assert_eq!(access(outside), file("/home/me/.kube/config", None));
+}
+
+#[test]
+fn the_shipped_files_load() {
+    let shipped = |name: &str| {
+        let mut given = Given::nothing();
+        let token = given.write("token", "bearer").display().to_string();
+        given.input.files.push(format!("{}/config/{name}", env!("CARGO_MANIFEST_DIR")).into());
+        given
+            .env("KRANE_REGION", "us-east-1")
+            .env("KRANE_PLATFORM", "aws")
+            .env("KRANE_CONTROL_URL", "https://control")
+            .env("KRANE__CONTROL__TOKEN_FILE", &token)
+            .settings()
+    };
+    let Settings { cilium, .. } = shipped("dev.toml");
+    assert!(!cilium.required);
+    let Settings { observability, safety, .. } = shipped("production.toml");
+    assert_eq!(observability.metrics.prometheus_port.map(u16::from), Some(9090));
+    assert_eq!(safety.writes, WritesMode::On);
+}
+
+#[test]
+fn an_instance_id_is_made_up_and_differs() {
+    let (one, other) = (Given::required().settings(), Given::required().settings());
+    let suffix = one.instance_id.strip_prefix("ins_").unwrap();
+    assert!(suffix.len() == 8 && suffix.chars().all(|c| c.is_ascii_alphanumeric()), "{suffix}");
+    assert_ne!(one.instance_id, other.instance_id);
+}
+
+#[test]
+fn zero_switches_off_what_documents_it() {
+    let settings = Given::required().file("replay.interval = 0").settings();
+    assert_eq!(settings.replay.interval, None);
+    let settings = Given::required().file("replay.interval = '0s'\nadmin.listen = ''").settings();
+    assert_eq!(settings.replay.interval, None);
+    assert_eq!(settings.admin.listen, None);
+    let settings = Given::required().file("k8s.qps = 5").settings();
+    let RateLimit { per_second, burst } = settings.k8s.rate_limit.unwrap();
+    assert_eq!(per_second, burst, "without a burst of its own");
+}
+
+#[test]
+fn addresses_keep_path_and_port_and_lose_the_last_slash() {
+    for (text, expected) in [
+        ("http://[::1]:7091", "http://[::1]:7091"),
+        ("https://host/base/", "https://host/base"),
+        ("http://127.0.0.1:80/", "http://127.0.0.1:80"),
+    ] {
+        let given = Given::required().set("control.url", text);
+        assert_eq!(given.settings().control.url.as_str(), expected);
+    }
+}
+
+#[test]
+fn durations_and_sizes_are_read_as_go_and_kubernetes_write_them() {
+    for (text, millis) in
+        [("500ms", 500), ("1m30s", 90_000), ("1.5h", 5_400_000), ("0", 0), ("0.3s", 300)]
+    {
+        assert_eq!(parse_duration(text), Some(Duration::from_millis(millis)), "{text}");
+    }
+    for text in ["", "s", "1", "1 s", "1x", "-1s", "1s-", "1..5s", "NaNs", "1e400h"] {
+        assert_eq!(parse_duration(text), None, "{text}");
+    }
+    for text in ["500ms", "90s", "24h"] {
+        assert_eq!(show_duration(parse_duration(text).unwrap()), text);
+    }
+    for (text, bytes) in [("64Mi", 64 << 20), ("1GiB", 1 << 30), ("5KB", 5_000), ("7", 7)] {
+        assert_eq!(ByteSize::parse(text), Some(ByteSize::from_bytes(bytes)), "{text}");
+    }
+    assert_eq!(ByteSize::from_mebibytes(256).to_string(), "256MiB");
+}

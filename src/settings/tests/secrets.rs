@@ -1,0 +1,169 @@
+//! Secrets follow their files and show up nowhere.
+
+use secrecy::ExposeSecret;
+
+use super::super::keys::{FILE_SUFFIX, KEYS};
+use super::super::{SecretSource, Settings};
+use super::Given;
+
+const CANARY: &str = "canary-9f86d081884c7d65";
+
+fn current(source: &SecretSource) -> String {
+    source.current().expose_secret().to_owned()
+}
+
+#[test]
+fn a_secret_file_is_read_again_when_it_changes() {
+    let given = Given::required();
+    let path = given.write("token", "first\n");
+    let source = SecretSource::file(&path).unwrap();
+    assert_eq!(current(&source), "first");
+    // The same length, and within the clock tick of the file system.
+    given.write("token", "other\n");
+    assert_eq!(current(&source), "other");
+    assert_eq!(current(&source.clone()), "other");
+}
+
+#[test]
+fn a_secret_file_that_is_swapped_by_a_link_is_followed() {
+    let given = Given::required();
+    let (old, new) = (given.write("old", "old"), given.write("new", "new"));
+    let (link, next) = (given.path("token"), given.path("next"));
+    std::os::unix::fs::symlink(&old, &link).unwrap();
+    let source = SecretSource::file(&link).unwrap();
+    std::os::unix::fs::symlink(&new, &next).unwrap();
+    std::fs::rename(&next, &link).unwrap();
+    assert_eq!(current(&source), "new");
+}
+
+#[test]
+fn the_last_good_secret_stays_while_the_file_is_unusable() {
+    let given = Given::required();
+    let path = given.write("token", "good");
+    let source = SecretSource::file(&path).unwrap();
+    for unusable in [Some(""), Some("\n"), Some(&*"x".repeat(70_000)), None] {
+        match unusable {
+            Some(text) => std::fs::write(&path, text).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+        assert_eq!(current(&source), "good");
+    }
+    given.write("token", "better");
+    assert_eq!(current(&source), "better");
+}
+
+#[test]
+fn an_unusable_secret_file_is_a_problem_at_start() {
+    let given = Given::required();
+    given.write("empty", "\n");
+    std::fs::write(given.path("binary"), [0xff, 0xfe]).unwrap();
+    let dir = given.dir.path().display().to_string();
+    let given = given.env("KRANE__CONTROL__TOKEN_FILE", &format!("{dir}/empty"));
+    let help = "check that the file is mounted, readable and not empty";
+    given.refused(&format!(
+        "control.token_file names {dir}/empty, which is empty; \
+         from environment variable KRANE__CONTROL__TOKEN_FILE; {help}"
+    ));
+    for (name, reason) in [("none", "cannot be read: entity not found"), ("binary", "is not text")] {
+        let path = format!("{dir}/{name}");
+        let given = Given::required().file(&format!("control.token_file = '{path}'"));
+        given.refused(&format!(
+            "control.token_file names {path}, which {reason}; from file {{dir}}/1.toml; {help}"
+        ));
+    }
+}
+
+#[test]
+fn the_higher_layer_decides_between_a_secret_and_its_file() {
+    let token = |given: &Given| current(&given.settings().control.token);
+    let given = Given::required();
+    let path = given.write("token", "from-file").display().to_string();
+    let given = given.file(&format!("control.token_file = '{path}'"));
+    assert_eq!(token(&given), "from-file");
+    let given = given.env("UNKEY_CONTROL_PLANE_BEARER", "from-flat");
+    assert_eq!(token(&given), "from-flat");
+    let given = given.env("KRANE__CONTROL__TOKEN_FILE", &path);
+    assert_eq!(token(&given), "from-file");
+    let given = given.env("KRANE__CONTROL__TOKEN", "both");
+    given.refused(
+        "control.token is set both directly and by its file; \
+         from environment variable KRANE__CONTROL__TOKEN; remove control.token or control.token_file",
+    );
+}
+
+#[test]
+fn a_secret_is_text_and_keeps_its_zeros() {
+    let given = Given::required().env("KRANE__CONTROL__TOKEN", "00123");
+    assert_eq!(current(&given.settings().control.token), "00123");
+    Given::required().file("control.token = 123").refused(
+        "control.token must be a string, not a whole number; from file {dir}/1.toml; \
+         give the secret as one quoted line without a line break, or its file in control.token_file",
+    );
+}
+
+/// Every secret planted directly, in `_file` and in `${…}`.
+fn planted() -> Vec<Given> {
+    let direct = |given: Given| {
+        let secrets = KEYS.iter().filter(|key| key.kind.is_secret());
+        secrets.fold(given, |given, key| given.env(&key.variable(), CANARY))
+    };
+    let complete = "[registry]\nurl = 'r'\nusername = 'u'\n\
+                    [vault.s3]\nurl = 'http://s3'\nbucket = 'b'\naccess_key_id = 'i'\n";
+    let mut files = Given::required().file(complete);
+    let path = files.write("canary", CANARY).display().to_string();
+    let mut references = Given::required().file(complete).env("CANARY", CANARY);
+    for key in KEYS.iter().filter(|key| key.kind.is_secret()) {
+        files = files.env(&format!("{}{}", key.variable(), FILE_SUFFIX.to_uppercase()), &path);
+        references = references.file(&format!("{} = '${{CANARY}}'", key.path));
+    }
+    vec![direct(Given::required().file(complete)), files, references]
+}
+
+#[test]
+fn no_secret_is_in_the_effective_configuration_or_in_debug_output() {
+    for given in planted() {
+        let loaded = given.load().unwrap_or_else(|invalid| panic!("{invalid}"));
+        let Settings { control, .. } = &loaded.settings;
+        assert_eq!(current(&control.token), CANARY);
+        for output in [loaded.effective.to_string(), format!("{loaded:?}"), format!("{loaded:#?}")] {
+            assert!(!output.contains(CANARY), "{output}");
+        }
+    }
+}
+
+#[test]
+fn no_secret_is_in_a_problem() {
+    let wrong = [
+        format!("control.token = ['{CANARY}']"),
+        format!("control.token = '{CANARY}\\n'\nscheduler.token = \"{CANARY}\\u0007\""),
+        format!("control.token = '{CANARY}${{'"),
+        format!("control.token = '${{MISSING}}{CANARY}'"),
+        format!("control.token = '$CANARY'\ncontrol.token_fil = '{CANARY}'"),
+        format!("[registry]\npassword = '{CANARY}'"),
+        format!("[vault]\nmaster_keys = ['{CANARY}', 7]"),
+        format!("control.url = 'https://me:{CANARY}@control'"),
+        format!("control.url = 'https://control?token={CANARY}'"),
+        format!("[registry]\nurl = 'me:{CANARY}@r'\nusername = 'u'\npassword = 'p'"),
+        format!("[contrl]\ntoken = '{CANARY}'"),
+        format!("control = '{CANARY}'"),
+        format!("control.token = \"{CANARY}"),
+        format!("control.token = {CANARY}"),
+        format!("{CANARY} ="),
+        format!("control.token = '{CANARY}' '{CANARY}'"),
+    ];
+    for text in wrong {
+        let text = text.replace("$CANARY'", "$CANARY_9F86'");
+        let given = Given::required()
+            .file(&text)
+            .env("KRANE__CONTROL__TOKN", CANARY)
+            .env("KRANE__CONTROL", CANARY)
+            .set("admin.token", CANARY)
+            .set("nonsense", CANARY);
+        let invalid = given.load().expect_err(&text);
+        for output in [invalid.to_string(), format!("{invalid:?}")] {
+            assert!(!output.contains(CANARY), "{text}\n{output}");
+            assert!(!output.contains("CANARY_9F86"), "{text}\n{output}");
+        }
+        assert!(!format!("{:?}", given.input.flags).contains(CANARY));
+    }
+}

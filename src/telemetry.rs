@@ -1,0 +1,152 @@
+//! Log lines, traces, and what happens to a panic.
+//!
+//! A line at info or below with a `duration_ms` field tells of a finished operation that went
+//! well. Of these only the share `observability.logging.sample_rate` is written, except that one
+//! which took at least `slow_threshold` always is. Lines without `duration_ms`, lines with an
+//! `error` field, warnings and errors are never sampled.
+
+mod line;
+mod panics;
+mod sampling;
+mod traces;
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tokio::task::JoinSet;
+use tracing::level_filters::LevelFilter;
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::filter::{EnvFilter, FilterExt, FilterFn, filter_fn};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
+
+use crate::settings::{LogFormat, Logging, Settings};
+use line::{JsonLines, PrettyLines, Sender};
+use sampling::TailSampler;
+
+/// How long the last spans may take to leave when the process ends.
+const FLUSH_LIMIT: Duration = Duration::from_secs(2);
+
+/// Why logs or traces could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// `RUST_LOG` is not a list of directives.
+    #[error("RUST_LOG cannot be read")]
+    Directives(#[source] tracing_subscriber::filter::ParseError),
+    /// The exporter refused its settings.
+    #[error("the trace exporter cannot be built, check observability.tracing.endpoint")]
+    Exporter(#[source] opentelemetry_otlp::ExporterBuildError),
+    /// Something else in this process has installed a subscriber.
+    #[error("log lines already go somewhere else in this process")]
+    Installed(#[source] tracing_subscriber::util::TryInitError),
+}
+
+/// Keeps the trace exporter; [`Telemetry::shutdown`] sends what is left.
+#[derive(Debug)]
+pub struct Telemetry {
+    provider: Option<SdkTracerProvider>,
+}
+
+/// Sends log lines to stderr and, when the section is present, spans to the collector; replaces
+/// the panic hook. Call it once, inside the runtime.
+pub fn init(settings: &Settings) -> Result<Telemetry, TelemetryError> {
+    let provider = match &settings.observability.tracing {
+        Some(tracing) => Some(traces::provider(tracing, settings)?),
+        None => None,
+    };
+    let traces = match &provider {
+        Some(provider) => {
+            let layer = tracing_opentelemetry::layer()
+                .with_tracer(provider.tracer("krane"))
+                .with_threads(false)
+                .with_location(false);
+            let logging = &settings.observability.logging;
+            Some(layer.with_filter(directives(logging)?.and(without_bodies())))
+        }
+        None => None,
+    };
+    Registry::default()
+        .with(lines(settings, std::io::stderr().is_terminal(), std::io::stderr)?)
+        .with(traces)
+        .try_init()
+        .map_err(TelemetryError::Installed)?;
+    panics::install();
+    Ok(Telemetry { provider })
+}
+
+impl Telemetry {
+    /// Sends the remaining spans; gives up after two seconds, whatever the collector does.
+    ///
+    /// The flush may go on in a blocking thread: end the runtime with `shutdown_background`.
+    pub async fn shutdown(self) {
+        let Some(provider) = self.provider else {
+            return;
+        };
+        // The exporter blocks, and its own timeout does not cover a collector that never answers.
+        let mut flush = JoinSet::new();
+        flush.spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_LIMIT));
+        match tokio::time::timeout(FLUSH_LIMIT, flush.join_next()).await {
+            Ok(Some(Ok(Ok(())))) => {}
+            Ok(_) => tracing::warn!("the last spans were lost, the collector refused them"),
+            Err(_) => tracing::warn!("the last spans were lost, the collector did not answer"),
+        }
+    }
+}
+
+/// Whether `directives` can be a value of `RUST_LOG`.
+pub(crate) fn check_directives(directives: &str) -> Result<(), String> {
+    EnvFilter::builder().parse(directives).map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn directives(logging: &Logging) -> Result<EnvFilter, TelemetryError> {
+    let level = logging.level.as_str();
+    // Other crates tell how they work, not what krane decided.
+    let others = if level == "error" { "error" } else { "warn" };
+    let ours = format!("{others},krane={level}");
+    let text = logging.directives.as_deref().unwrap_or(&ours);
+    EnvFilter::builder().parse(text).map_err(TelemetryError::Directives)
+}
+
+/// The Kubernetes client warns with whole response bodies, and a token review echoes the token.
+fn without_bodies() -> FilterFn<impl Fn(&Metadata<'_>) -> bool + Clone> {
+    filter_fn(|metadata| {
+        let client = metadata.target().starts_with("kube_client");
+        !client || *metadata.level() <= LevelFilter::ERROR
+    })
+}
+
+fn lines<S, W>(
+    settings: &Settings,
+    terminal: bool,
+    writer: W,
+) -> Result<Box<dyn Layer<S> + Send + Sync>, TelemetryError>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let logging = &settings.observability.logging;
+    let sender = Arc::new(Sender::of(settings));
+    let filter = directives(logging)?.and(without_bodies()).and(TailSampler::new(logging));
+    let layer = tracing_subscriber::fmt::layer().with_ansi(terminal).with_writer(writer);
+    let pretty = match logging.format {
+        LogFormat::Auto => terminal,
+        LogFormat::Json => false,
+        LogFormat::Pretty => true,
+    };
+    Ok(if pretty {
+        layer.event_format(PrettyLines::new(sender)).with_filter(filter).boxed()
+    } else {
+        let fields = tracing_subscriber::fmt::format::JsonFields::new();
+        let layer = layer.event_format(JsonLines::new(sender)).fmt_fields(fields);
+        layer.with_filter(filter).boxed()
+    })
+}
+
+#[cfg(test)]
+mod tests;
