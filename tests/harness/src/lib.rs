@@ -1,0 +1,1 @@
+//! The real krane binary against a real cluster and a scripted control plane.
