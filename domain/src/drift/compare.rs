@@ -8,6 +8,7 @@ mod values;
 
 use std::borrow::Cow;
 
+pub(super) use keyed::item_text;
 use serde_json::{Map, Value};
 
 use super::difference::{Difference, DifferenceKind, Step};

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::compare::is_own;
+use super::compare::{is_own, item_text};
 use super::difference::join;
 use crate::object::Resource;
 
@@ -61,10 +61,10 @@ fn leaves(path: &str, node: &Value, paths: &mut Vec<String>) {
         paths.push(path.to_owned());
     }
     for (name, node) in parts.iter().filter(|(name, _)| *name != ".") {
-        let path = match name.split_once(':') {
-            Some(("f", key)) => join(path, key),
-            Some((_, keys)) => format!("{path}[{keys}]"),
-            None => join(path, name),
+        let path = match (name.strip_prefix("f:"), item_text(name)) {
+            (Some(key), _) => join(path, key),
+            (None, Some(keys)) => format!("{path}[{keys}]"),
+            (None, None) => join(path, name),
         };
         leaves(&path, node, paths);
     }

@@ -2,6 +2,7 @@ mod decisions;
 mod edits;
 mod equality;
 mod properties;
+mod recorded;
 
 use serde_json::{Value, json};
 

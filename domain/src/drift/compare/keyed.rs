@@ -34,7 +34,8 @@ impl Name {
         }
     }
 
-    fn step(&self) -> Step<'static> {
+    /// The keys as they stand in paths.
+    fn text(&self) -> String {
         let text = |value: &Value| match value {
             Value::String(text) => text.clone(),
             Value::Null
@@ -43,14 +44,18 @@ impl Name {
             | Value::Array(_)
             | Value::Object(_) => value.to_string(),
         };
-        Step::Item(match self {
+        match self {
             Self::Keys(keys) => keys
                 .iter()
                 .map(|(key, value)| format!("{key}={}", text(value)))
                 .collect::<Vec<_>>()
                 .join(","),
             Self::Member(value) => text(value),
-        })
+        }
+    }
+
+    fn step(&self) -> Step<'static> {
+        Step::Item(self.text())
     }
 
     /// The name that an item of the same list would have.
@@ -64,6 +69,11 @@ impl Name {
             Self::Member(_) => Self::Member(item.clone()),
         }
     }
+}
+
+/// An item's name in managed fields as it stands in paths: `name=PORT` for `k:{"name":"PORT"}`.
+pub(in crate::drift) fn item_text(name: &str) -> Option<String> {
+    Name::parse(name).map(|name| name.text())
 }
 
 impl<'a> Walk<'a> {

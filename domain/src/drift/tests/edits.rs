@@ -212,12 +212,12 @@ fn foreign_owners_inside_of_exclusive_parts_are_counted_and_not_fought() {
     list_at(&mut live, "/metadata/managedFields").push(scaled);
     let judgement = judge(&rendered, Some(&kept(&rendered, live)), None, NOW);
     assert_eq!(judgement.decision, Decision::InPlace);
-    let container = "spec.template.spec.containers[{\"name\":\"deployment\"}]";
+    let env = "spec.template.spec.containers[name=deployment].env";
     let expected = Foreign {
         manager: "kubectl-edit".to_owned(),
         paths: vec![
-            format!("{container}.env[{{\"name\":\"DEBUG\"}}].name"),
-            format!("{container}.env[{{\"name\":\"DEBUG\"}}].value"),
+            format!("{env}[name=DEBUG].name"),
+            format!("{env}[name=DEBUG].value"),
             "spec.template.spec.hostNetwork".to_owned(),
         ],
     };

@@ -54,7 +54,9 @@ pub(super) fn variables(desired: &DesiredDeployment) -> Vec<Value> {
     }
     variables.push(json!({
         "name": "UNKEY_INSTANCE_ID",
-        "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } },
+        // With the default spelled out: the reference is one value, and whoever else applies it as
+        // it is stored would take it from krane.
+        "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.name" } },
     }));
     variables
 }
