@@ -36,6 +36,10 @@ const REDACTED: [&str; 18] = [
     ".vault.v1.ReEncryptResponse",
 ];
 
+#[allow(
+    clippy::disallowed_methods,
+    reason = "cargo tells a build script where to write this way"
+)]
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     for file in FILES {

@@ -1,4 +1,5 @@
 //! The bytes on the wire, and that no secret shows in a `Debug`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail them")]
 
 use std::fmt::Debug;
 
@@ -21,6 +22,7 @@ use krane_proto::{
 };
 use prost::Message;
 
+#[allow(clippy::unnecessary_wraps, reason = "the type of the message field")]
 fn region() -> Option<RegionKey> {
     Some(RegionKey {
         platform: "aws".into(),

@@ -21,7 +21,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use krane_actors::ports::{Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEvent};
+use krane_actors::ports::{
+    Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEvent,
+};
 use krane_domain::report::Report;
 use secrecy::SecretString;
 use tonic::Code;
@@ -70,7 +72,7 @@ impl Default for Timing {
             unary: Duration::from_secs(30),
             open: Duration::from_secs(1),
             ping_interval: Duration::from_secs(10),
-            longest_ping_interval: Duration::from_secs(300),
+            longest_ping_interval: Duration::from_mins(5),
             ping_timeout: Duration::from_secs(5),
         }
     }
@@ -148,7 +150,7 @@ impl ControlPlane for GrpcControlPlane {
     async fn desired(&self, question: &Question) -> Result<Answer, RpcFailure> {
         let request = self.shared.wire.question(question);
         match unary::call(&self.shared, &request).await {
-            Ok(message) => Ok(self.shared.wire.answer(message)),
+            Ok(message) => Ok(self.shared.wire.answer(&message)),
             Err(failure) if is_not_found(&failure) => Ok(Answer::NotFound),
             Err(failure) => Err(failure.into()),
         }

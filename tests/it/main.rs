@@ -1,3 +1,4 @@
 //! Integration tests.
 
 mod cluster_edge;
+mod control_plane;

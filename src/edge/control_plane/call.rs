@@ -19,7 +19,8 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::BoxError;
 
-const OUR_NAME: HeaderValue = HeaderValue::from_static(concat!("krane/", env!("CARGO_PKG_VERSION")));
+const OUR_NAME: HeaderValue =
+    HeaderValue::from_static(concat!("krane/", env!("CARGO_PKG_VERSION")));
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// Never used here, and tonic panics when it is no base64.
 const GRPC_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");

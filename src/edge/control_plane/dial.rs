@@ -123,7 +123,9 @@ async fn connect_tls(
 }
 
 fn tls_error(error: io::Error) -> DialError {
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    let cause = error
+        .get_ref()
+        .and_then(|cause| cause.downcast_ref::<rustls::Error>());
     let no_common = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);
     if cause == Some(&no_common) {
         DialError::NoHttp2

@@ -89,7 +89,10 @@ impl Endpoint {
         let origin = origin(url)?;
         let tls = if origin.scheme() == Some(&Scheme::HTTPS) {
             let host = origin.host().ok_or(EndpointError::Host)?;
-            let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            let host = host
+                .trim_start_matches('[')
+                .trim_end_matches(']')
+                .to_owned();
             Some(Tls {
                 server: ServerName::try_from(host).map_err(EndpointError::ServerName)?,
                 config: Arc::new(client_config(ca_file)?),
@@ -115,15 +118,19 @@ fn origin(url: &str) -> Result<Uri, EndpointError> {
     if uri.query().is_some() {
         return Err(EndpointError::Query);
     }
-    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+    if uri
+        .authority()
+        .is_some_and(|authority| authority.as_str().contains('@'))
+    {
         return Err(EndpointError::UserInfo);
     }
     if uri.host().is_none_or(str::is_empty) {
         return Err(EndpointError::Host);
     }
     let base = uri.path().trim_end_matches('/');
-    let base: PathAndQuery =
-        if base.is_empty() { "/" } else { base }.parse().map_err(EndpointError::Url)?;
+    let base: PathAndQuery = if base.is_empty() { "/" } else { base }
+        .parse()
+        .map_err(EndpointError::Url)?;
     let mut parts = uri.into_parts();
     parts.path_and_query = Some(base);
     Uri::from_parts(parts).map_err(EndpointError::Path)
@@ -145,15 +152,23 @@ fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, EndpointError> 
 }
 
 fn roots_of_file(path: &Path) -> Result<RootCertStore, EndpointError> {
-    let unreadable = |source| EndpointError::CaFile { path: path.to_owned(), source };
+    let unreadable = |source| EndpointError::CaFile {
+        path: path.to_owned(),
+        source,
+    };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
-        roots.add(certificate.map_err(unreadable)?).map_err(|source| {
-            EndpointError::CaCertificate { path: path.to_owned(), source }
-        })?;
+        roots
+            .add(certificate.map_err(unreadable)?)
+            .map_err(|source| EndpointError::CaCertificate {
+                path: path.to_owned(),
+                source,
+            })?;
     }
     if roots.is_empty() {
-        return Err(EndpointError::CaEmpty { path: path.to_owned() });
+        return Err(EndpointError::CaEmpty {
+            path: path.to_owned(),
+        });
     }
     Ok(roots)
 }
@@ -162,5 +177,9 @@ fn roots_of_system() -> Result<RootCertStore, EndpointError> {
     let mut roots = RootCertStore::empty();
     // Some systems ship certificates that nobody can parse; the others are still good.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() { Err(EndpointError::NoRoots) } else { Ok(roots) }
+    if roots.is_empty() {
+        Err(EndpointError::NoRoots)
+    } else {
+        Ok(roots)
+    }
 }

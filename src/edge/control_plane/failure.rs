@@ -55,7 +55,11 @@ impl Failure {
             kind,
             message: presentable(described(status.message(), status.source()), token),
             is_oversize,
-            second_try: if answered { SecondTry::Pointless } else { second_try(status) },
+            second_try: if answered {
+                SecondTry::Pointless
+            } else {
+                second_try(status)
+            },
         }
     }
 
@@ -65,8 +69,9 @@ impl Failure {
     }
 
     pub(super) fn timed_out(after: Duration) -> Self {
-        let message =
-            format!("no complete answer within {after:?}: the control plane hangs or is overloaded");
+        let message = format!(
+            "no complete answer within {after:?}: the control plane hangs or is overloaded"
+        );
         Self::transport(Code::DeadlineExceeded, message)
     }
 
@@ -74,7 +79,6 @@ impl Failure {
         let message = "control.token holds a character that no HTTP header can carry: replace it";
         Self::transport(Code::Unauthenticated, message.to_owned())
     }
-
 
     fn transport(code: Code, message: String) -> Self {
         Self {
@@ -171,7 +175,11 @@ fn described(message: &str, source: Option<&(dyn Error + 'static)>) -> String {
 /// What a server says goes into logs: one line, not too long, and not our token sent back.
 fn presentable(text: String, token: &SecretString) -> String {
     let token = token.expose_secret();
-    let text = if token.is_empty() { text } else { text.replace(token, "<token>") };
+    let text = if token.is_empty() {
+        text
+    } else {
+        text.replace(token, "<token>")
+    };
     cut(text.replace(char::is_control, " "))
 }
 

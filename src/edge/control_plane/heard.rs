@@ -12,15 +12,15 @@ use tokio::sync::watch;
 /// A connected socket proves no server: the kernel of a frozen host still accepts.
 pub(super) struct Heard<T> {
     inner: T,
-    heard: watch::Sender<bool>,
+    signal: watch::Sender<bool>,
     is_silent: bool,
 }
 
 impl<T> Heard<T> {
-    pub(super) fn new(inner: T, heard: watch::Sender<bool>) -> Self {
+    pub(super) fn new(inner: T, signal: watch::Sender<bool>) -> Self {
         Self {
             inner,
-            heard,
+            signal,
             is_silent: true,
         }
     }
@@ -36,7 +36,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Heard<T> {
         ready!(Pin::new(&mut self.inner).poll_read(cx, into))?;
         if self.is_silent && into.filled().len() > before {
             self.is_silent = false;
-            self.heard.send_replace(true);
+            self.signal.send_replace(true);
         }
         Poll::Ready(Ok(()))
     }

@@ -25,7 +25,9 @@ pub(super) async fn call(shared: &Shared, request: &WireRequest) -> Result<Bytes
         Ok(result) => result,
         Err(_) => Err(Failure::timed_out(deadline)),
     };
-    let code = result.as_ref().map_or_else(|failure| code_name(failure.code), |_| "ok");
+    let code = result
+        .as_ref()
+        .map_or_else(|failure| code_name(failure.code), |_| "ok");
     shared.observer.call(request.method, code);
     result
 }
@@ -59,17 +61,26 @@ pub(super) struct Exchange {
 impl Exchange {
     pub(super) async fn start(shared: &Shared, request: &WireRequest) -> Result<Self, Failure> {
         let token = (shared.token)();
-        let mut authorization =
-            HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
-                .map_err(|error| Failure::unusable_token(&error))?;
+        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
+            .map_err(|error| Failure::unusable_token(&error))?;
         authorization.set_sensitive(true);
         let path = PathAndQuery::from_static(request.path);
-        let connection = shared.link.connection().await.map_err(|error| Failure::dial(&error))?;
+        let connection = shared
+            .link
+            .connection()
+            .await
+            .map_err(|error| Failure::dial(&error))?;
         let answered = Answered::default();
         let call = Call::new(connection.sender.clone(), authorization, answered.clone());
         let grpc = Grpc::with_origin(call, shared.link.origin().clone())
             .max_decoding_message_size(LARGEST_MESSAGE);
-        Ok(Self { grpc, path, connection, answered, token })
+        Ok(Self {
+            grpc,
+            path,
+            connection,
+            answered,
+            token,
+        })
     }
 
     /// What a status of this exchange means.

@@ -65,13 +65,13 @@ impl Reader {
         let step = match stage {
             Stage::Closed => self.open().await,
             Stage::Silent(first) => match first.await {
-                Ok(Some((message, open))) => self.item(message, open),
+                Ok(Some((message, open))) => self.item(&message, open),
                 Ok(None) => self.end(None),
                 Err(failure) => self.end(Some(failure)),
             },
-            Stage::Holding(message, open) => self.item(message, open),
+            Stage::Holding(message, open) => self.item(&message, open),
             Stage::Reading(mut open) => match open.messages.message().await {
-                Ok(Some(message)) => self.item(message, open),
+                Ok(Some(message)) => self.item(&message, open),
                 Ok(None) => self.end(None),
                 // The last look at it: tonic would repeat the error for ever.
                 Err(status) => self.end(Some(open.exchange.failure(&self.shared, &status))),
@@ -117,7 +117,10 @@ impl Reader {
         let request = Request::new(self.request.body.clone());
         async move {
             let path = exchange.path.clone();
-            let answer = exchange.grpc.server_streaming(request, path, RawCodec).await;
+            let answer = exchange
+                .grpc
+                .server_streaming(request, path, RawCodec)
+                .await;
             // An error may come instead of the headers or after them: servers differ.
             let mut messages = match answer {
                 Ok(answer) => answer.into_inner(),
@@ -132,7 +135,7 @@ impl Reader {
         .boxed()
     }
 
-    fn item(&self, message: Bytes, open: Open) -> (StreamEvent, Stage) {
+    fn item(&self, message: &Bytes, open: Open) -> (StreamEvent, Stage) {
         let item = self.shared.wire.stream_item(message);
         (StreamEvent::Item(item), Stage::Reading(open))
     }

@@ -42,7 +42,9 @@ fn names(message: &[u8]) -> (Option<&str>, Option<&str>) {
     let (mut namespace, mut name) = (None, None);
     for (number, value) in Fields(message) {
         // Half a name is the name of another object.
-        let Value::Bytes { bytes, whole: true } = value else { continue };
+        let Value::Bytes { bytes, whole: true } = value else {
+            continue;
+        };
         match number {
             NAMESPACE => namespace = std::str::from_utf8(bytes).ok(),
             NAME => name = std::str::from_utf8(bytes).ok(),

@@ -119,7 +119,7 @@ impl Wire {
     }
 
     /// Reads one message of the stream.
-    pub fn stream_item(&self, message: Bytes) -> StreamItem {
+    pub fn stream_item(&self, message: &Bytes) -> StreamItem {
         let size = message.len();
         let (named, version) = self.read(message);
         match named {
@@ -134,21 +134,21 @@ impl Wire {
     }
 
     /// Reads the answer to a question.
-    pub fn answer(&self, message: Bytes) -> Answer {
+    pub fn answer(&self, message: &Bytes) -> Answer {
         match self.read(message).0 {
             Named::Object { key, change } => Answer::State { key, change },
             Named::Nothing(_) => Answer::Empty,
         }
     }
 
-    fn read(&self, message: Bytes) -> (Named, u64) {
+    fn read(&self, message: &Bytes) -> (Named, u64) {
         match self.controller {
             Controller::Deployments => match DeploymentState::decode(message.clone()) {
                 Ok(state) => {
                     let version = state.version;
                     (self.deployment(state), version)
                 }
-                Err(error) => undecodable(&message, &error),
+                Err(error) => undecodable(message, &error),
             },
         }
     }

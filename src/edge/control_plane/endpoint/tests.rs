@@ -1,4 +1,5 @@
 use std::io::Write as _;
+use std::path::Path;
 
 use super::{Endpoint, EndpointError, origin};
 
@@ -24,23 +25,39 @@ fn unusable_addresses_are_refused_with_their_reason() {
     assert!(matches!(refusal("grpc://control"), EndpointError::Scheme));
     assert!(matches!(refusal("http://"), EndpointError::Url(_)));
     assert!(matches!(refusal(""), EndpointError::Url(_)));
-    assert!(matches!(refusal("http://control?x=1"), EndpointError::Query));
-    assert!(matches!(refusal("http://user:pass@control"), EndpointError::UserInfo));
+    assert!(matches!(
+        refusal("http://control?x=1"),
+        EndpointError::Query
+    ));
+    assert!(matches!(
+        refusal("http://user:pass@control"),
+        EndpointError::UserInfo
+    ));
 }
 
 #[test]
 fn a_refusal_does_not_repeat_the_url() {
-    let error = format!("{:?}", origin("http://user:hunter2-canary@control").unwrap_err());
+    let error = format!(
+        "{:?}",
+        origin("http://user:hunter2-canary@control").unwrap_err()
+    );
     assert!(!error.contains("hunter2-canary"));
 }
 
 #[test]
 fn ca_file_without_a_certificate_is_refused() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
-    let refusal = |path| Endpoint::new("https://control", Some(path)).unwrap_err();
-    assert!(matches!(refusal(file.path()), EndpointError::CaEmpty { .. }));
-    file.write_all(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
-    assert!(matches!(refusal(file.path()), EndpointError::CaCertificate { .. }));
+    let refusal = |path: &Path| Endpoint::new("https://control", Some(path)).unwrap_err();
+    assert!(matches!(
+        refusal(file.path()),
+        EndpointError::CaEmpty { .. }
+    ));
+    file.write_all(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+        .unwrap();
+    assert!(matches!(
+        refusal(file.path()),
+        EndpointError::CaCertificate { .. }
+    ));
     let missing = file.path().with_extension("gone");
     assert!(matches!(refusal(&missing), EndpointError::CaFile { .. }));
 }

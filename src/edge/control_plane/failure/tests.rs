@@ -45,10 +45,16 @@ fn a_message_over_the_limit_is_no_matter_of_the_way() {
 fn causes_are_told_once_each() {
     let mut status = Status::unknown("outer: inner");
     status.set_source(Arc::new(std::io::Error::other("inner")));
-    assert_eq!(Failure::of(&status, false, &token()).message, "outer: inner");
+    assert_eq!(
+        Failure::of(&status, false, &token()).message,
+        "outer: inner"
+    );
     let mut status = Status::unknown("outer");
     status.set_source(Arc::new(std::io::Error::other("inner")));
-    assert_eq!(Failure::of(&status, false, &token()).message, "outer: inner");
+    assert_eq!(
+        Failure::of(&status, false, &token()).message,
+        "outer: inner"
+    );
 }
 
 #[test]
@@ -68,7 +74,8 @@ fn a_message_is_one_line_and_not_too_long() {
 
 #[test]
 fn every_code_has_its_own_name() {
-    let names: std::collections::BTreeSet<_> =
-        (0..=16).map(|number| code_name(Code::from_i32(number))).collect();
+    let names: std::collections::BTreeSet<_> = (0..=16)
+        .map(|number| code_name(Code::from_i32(number)))
+        .collect();
     assert_eq!(names.len(), 17);
 }

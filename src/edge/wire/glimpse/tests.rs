@@ -20,21 +20,39 @@ fn message(namespace: &str, name: &str, image: &str, version: u64, is_delete: bo
             ..ApplyDeployment::default()
         })
     };
-    DeploymentState { version, state: Some(state) }.encode_to_vec()
+    DeploymentState {
+        version,
+        state: Some(state),
+    }
+    .encode_to_vec()
 }
 
 #[test]
 fn reads_around_a_text_that_is_none() {
     // apply { namespace, name, image: not UTF-8 }, version 300
-    let message = b"\x0a\x0f\x0a\x03abc\x12\x02de\x3a\x02\xff\xfe\x18\xac\x02";
+    let message = b"\x0a\x0d\x0a\x03abc\x12\x02de\x3a\x02\xff\xfe\x18\xac\x02";
     let seen = glimpse(message);
-    assert_eq!(seen, Glimpse { namespace: Some("abc"), name: Some("de"), version: 300 });
+    assert_eq!(
+        seen,
+        Glimpse {
+            namespace: Some("abc"),
+            name: Some("de"),
+            version: 300
+        }
+    );
 }
 
 #[test]
 fn a_name_that_is_no_text_is_no_name() {
     let seen = glimpse(b"\x0a\x09\x0a\x03abc\x12\x02\xff\xfe\x18\x07");
-    assert_eq!(seen, Glimpse { namespace: Some("abc"), name: None, version: 7 });
+    assert_eq!(
+        seen,
+        Glimpse {
+            namespace: Some("abc"),
+            name: None,
+            version: 7
+        }
+    );
 }
 
 #[test]

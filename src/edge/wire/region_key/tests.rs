@@ -1,1 +1,287 @@
 //! Bytes in, bytes out, for one region.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use krane_actors::ports::{Answer, Question};
+use krane_domain::desired::{Change, StreamItem};
+use krane_domain::ids::{Controller, ObjectKey};
+use krane_domain::kinds::Rules;
+use krane_domain::kinds::deployment::{AutoscalingInput, DeploymentInput, FIELD_TABLE};
+use krane_domain::report::Report;
+use krane_proto::FILE_DESCRIPTOR_SET;
+use krane_proto::ctrl::v1::{
+    ApplyDeployment, AutoscalingPolicy, DeleteDeployment, DeploymentState, EphemeralStorage,
+    deployment_state,
+};
+use proptest::prelude::*;
+use prost::Message;
+
+use super::{Wire, deployment_input};
+
+fn wire() -> Wire {
+    let rules = Arc::new(Rules::default());
+    Wire::new("aws", "us-east-1", Controller::Deployments, rules)
+}
+
+fn check_bytes(body: &Bytes, hex: &str) {
+    let got = body
+        .iter()
+        .fold(String::new(), |all, byte| format!("{all}{byte:02x}"));
+    assert_eq!(got, hex);
+}
+
+#[test]
+fn requests_are_as_documented() {
+    let key = "0a100a03617773120975732d656173742d31";
+    check_bytes(&wire().watch(0).body, key);
+    check_bytes(&wire().watch(300).body, &format!("{key}10ac02"));
+    check_bytes(&wire().heartbeat().body, key);
+    let question = Question {
+        key: ObjectKey::new("ns", "n"),
+        id: Arc::from("d_abc"),
+    };
+    check_bytes(
+        &wire().question(&question).body,
+        &format!("{key}1205645f616263"),
+    );
+    let report = Report::Gone {
+        key: ObjectKey::new("ns", "dep-1"),
+    };
+    let hex = "12070a056465702d311a100a03617773120975732d656173742d31";
+    check_bytes(&wire().report(&report).body, hex);
+}
+
+/// An update without instances clears them, so it must not be lost on the way.
+#[test]
+fn a_report_without_instances_names_its_workload() {
+    let report = Report::Instances {
+        key: ObjectKey::new("ns", "dep-1"),
+        instances: vec![],
+    };
+    let hex = "0a070a056465702d311a100a03617773120975732d656173742d31";
+    check_bytes(&wire().report(&report).body, hex);
+}
+
+#[test]
+fn a_request_shows_no_message_in_its_debug() {
+    assert!(!format!("{:?}", wire().heartbeat()).contains("us-east-1"));
+}
+
+/// unkeyed/unkey#6545, unkeyed/unkey#6544 (A12).
+#[test]
+fn every_field_reaches_the_domain_under_its_own_name() {
+    let message = ApplyDeployment {
+        k8s_namespace: "1".into(),
+        k8s_name: "2".into(),
+        workspace_id: "3".into(),
+        project_id: "4".into(),
+        environment_id: "5".into(),
+        deployment_id: "6".into(),
+        image: "7".into(),
+        replicas: 8,
+        cpu_millicores: 9,
+        memory_mib: 10,
+        build_id: Some("11".into()),
+        encrypted_environment_variables: Bytes::from_static(b"12"),
+        command: vec!["13".into(), "b".into()],
+        port: 14,
+        shutdown_signal: "15".into(),
+        healthcheck: Some(Bytes::from_static(b"17")),
+        app_id: "18".into(),
+        environment_slug: Some("21".into()),
+        region: Some("22".into()),
+        git_commit_sha: Some("23".into()),
+        git_branch: Some("24".into()),
+        git_repo: Some("25".into()),
+        git_commit_message: Some("26".into()),
+        autoscaling: Some(AutoscalingPolicy {
+            min_replicas: 271,
+            max_replicas: 272,
+            cpu_threshold: Some(273),
+            memory_threshold: Some(274),
+        }),
+        ephemeral_storage: Some(EphemeralStorage { size_mib: 29 }),
+    };
+    let expected = DeploymentInput {
+        k8s_namespace: "1".into(),
+        k8s_name: "2".into(),
+        workspace_id: "3".into(),
+        project_id: "4".into(),
+        environment_id: "5".into(),
+        deployment_id: "6".into(),
+        image: "7".into(),
+        replicas: 8,
+        cpu_millicores: 9,
+        memory_mib: 10,
+        build_id: Some("11".into()),
+        encrypted_environment_variables: b"12".to_vec(),
+        command: vec!["13".into(), "b".into()],
+        port: 14,
+        shutdown_signal: "15".into(),
+        healthcheck: Some(b"17".to_vec()),
+        app_id: "18".into(),
+        environment_slug: Some("21".into()),
+        region: Some("22".into()),
+        git_commit_sha: Some("23".into()),
+        git_branch: Some("24".into()),
+        git_repo: Some("25".into()),
+        git_commit_message: Some("26".into()),
+        autoscaling: Some(AutoscalingInput {
+            min_replicas: 271,
+            max_replicas: 272,
+            cpu_threshold: Some(273),
+            memory_threshold: Some(274),
+        }),
+        ephemeral_storage_mib: Some(29),
+    };
+    assert!(deployment_input(message) == expected);
+    assert!(deployment_input(ApplyDeployment::default()) == DeploymentInput::default());
+}
+
+/// As much of a `FileDescriptorSet` as it takes to list the fields of a message.
+#[derive(Clone, PartialEq, Message)]
+struct Files {
+    #[prost(message, repeated, tag = "1")]
+    file: Vec<File>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct File {
+    #[prost(message, repeated, tag = "4")]
+    message_type: Vec<MessageType>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct MessageType {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(message, repeated, tag = "2")]
+    field: Vec<Field>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Field {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(uint32, tag = "3")]
+    number: u32,
+}
+
+/// unkeyed/unkey#6545, unkeyed/unkey#6544 (A12).
+#[test]
+fn every_field_of_the_protocol_has_its_row_in_the_field_table() {
+    let files = Files::decode(FILE_DESCRIPTOR_SET).unwrap();
+    let apply = files
+        .file
+        .iter()
+        .flat_map(|file| &file.message_type)
+        .find(|message| message.name == "ApplyDeployment")
+        .unwrap();
+    let protocol: BTreeMap<u32, &str> = apply
+        .field
+        .iter()
+        .map(|field| (field.number, field.name.as_str()))
+        .collect();
+    let table: BTreeMap<u32, &str> = FIELD_TABLE
+        .iter()
+        .map(|field| (field.number, field.name))
+        .collect();
+    assert_eq!(table, protocol);
+}
+
+fn state(state: Option<deployment_state::State>, version: u64) -> Bytes {
+    DeploymentState { version, state }.encode_to_vec().into()
+}
+
+fn delete(namespace: &str, name: &str) -> Option<deployment_state::State> {
+    Some(deployment_state::State::Delete(DeleteDeployment {
+        k8s_namespace: namespace.into(),
+        k8s_name: name.into(),
+    }))
+}
+
+fn check_unnamed(message: Bytes, expected_version: u64, expected_reason: &str) {
+    match wire().stream_item(&message) {
+        StreamItem::Unnamed { version, reason } => {
+            assert_eq!(version, expected_version);
+            assert!(reason.contains(expected_reason), "{reason}");
+        }
+        StreamItem::State(state) => panic!("{state:?} names something"),
+    }
+}
+
+#[test]
+fn a_state_that_names_nothing_keeps_its_version() {
+    check_unnamed(state(None, 3), 3, "neither apply nor delete");
+    check_unnamed(state(delete("", "n"), 4), 4, "k8s_namespace is empty");
+    check_unnamed(state(delete("ns", ""), 5), 5, "k8s_name is empty");
+    check_unnamed(state(delete("ns", &"n".repeat(254)), 6), 6, "254 bytes");
+    check_unnamed(Bytes::from_static(b"\x18\x07\xff"), 7, "does not decode");
+}
+
+#[test]
+fn an_invalid_state_keeps_its_key_version_and_field() {
+    let apply = ApplyDeployment {
+        k8s_namespace: "ns".into(),
+        k8s_name: "n".into(),
+        ..ApplyDeployment::default()
+    };
+    let message = state(Some(deployment_state::State::Apply(apply)), 9);
+    let size = message.len();
+    match wire().stream_item(&message) {
+        StreamItem::State(state) => {
+            assert_eq!((state.key, state.version), (ObjectKey::new("ns", "n"), 9));
+            assert_eq!(state.size, size);
+            assert!(!state.change.unwrap_err().field.is_empty());
+        }
+        StreamItem::Unnamed { reason, .. } => panic!("unnamed: {reason}"),
+    }
+}
+
+#[test]
+fn an_answer_keeps_the_name_it_came_with() {
+    let answer = wire().answer(&state(delete("ns", "other"), 0));
+    let key = ObjectKey::new("ns", "other");
+    assert_eq!(
+        answer,
+        Answer::State {
+            key,
+            change: Ok(Change::Delete)
+        }
+    );
+    assert_eq!(wire().answer(&state(None, 0)), Answer::Empty);
+}
+
+/// What does not decode is quarantined or acknowledged, and never shows what was in it.
+#[test]
+fn an_undecodable_state_does_not_repeat_its_content() {
+    // apply { namespace, name, encrypted variables, image: no text }
+    let apply = ApplyDeployment {
+        k8s_namespace: "ns".into(),
+        k8s_name: "n".into(),
+        encrypted_environment_variables: Bytes::from_static(b"hunter2-canary"),
+        ..ApplyDeployment::default()
+    };
+    let mut message = apply.encode_to_vec();
+    message.extend(b"\x3a\x02\xff\xfe");
+    let mut outer = vec![0x0a, u8::try_from(message.len()).unwrap()];
+    outer.extend(message);
+    let item = wire().stream_item(&outer.into());
+    let StreamItem::State(state) = &item else {
+        panic!("{item:?}")
+    };
+    let invalid = state.change.clone().unwrap_err();
+    assert!(invalid.problem.contains("image"), "{invalid}");
+    assert!(!format!("{item:?}").contains("hunter2-canary"));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_become_an_item(bytes: Vec<u8>) {
+        let message = Bytes::from(bytes);
+        wire().stream_item(&message);
+        wire().answer(&message);
+    }
+}
