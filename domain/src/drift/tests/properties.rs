@@ -3,6 +3,8 @@ use serde_json::Value;
 
 use super::{NOW, decision, in_place, kept, workload};
 use crate::drift::{Decision, FuseMemory, decide};
+use crate::ids::SharedKey;
+use crate::kinds::{Member, Rules, render_shared};
 use crate::testing::valid_input;
 
 /// The same tree, the keys of all objects inserted the other way round.
@@ -25,6 +27,23 @@ proptest! {
     #[test]
     fn whatever_is_applied_is_in_place(input in valid_input()) {
         let rendered = workload(input);
+        prop_assert_eq!(decision(&rendered, in_place(&rendered)), Decision::InPlace);
+    }
+
+    #[test]
+    fn a_policy_of_any_members_is_in_place(
+        members in prop::collection::vec(("ws_[a-c]", any::<u16>()), 1..100),
+    ) {
+        let member = |(workspace, port): (String, u16)| Member {
+            workspace_id: workspace.into(),
+            environment_id: "env_1".into(),
+            port,
+        };
+        let members: Vec<Member> = members.into_iter().map(member).collect();
+        let namespace = "ns".into();
+        let key = SharedKey::IsolationPolicy { namespace, environment: "env_1".into() };
+        let rendered = render_shared(&key, &members, &Rules::default());
+        let rendered = rendered.unwrap_or_else(|| panic!("there are members"));
         prop_assert_eq!(decision(&rendered, in_place(&rendered)), Decision::InPlace);
     }
 
