@@ -1,0 +1,208 @@
+//! A cluster, a control plane and the agent to run between them.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use krane_proto::ctrl::v1::ApplyDeployment;
+use krane_testcluster::{AuditEntry, AuditMark, Cluster, KRANE_USER, Options};
+use krane_testcontrol::{ControlPlane, samples};
+use tokio::sync::OnceCell;
+
+use crate::{
+    AgentBuilder, Api, Live, Outcome, Quiet, eventually, machine::Permit, settled, sweep::sweep,
+};
+
+/// Part of every secret that the harness gives to krane; a log that shows it fails the test.
+pub const CANARY: &str = "canary-5f1c0d";
+
+static SHARED_KUBECONFIG: OnceCell<PathBuf> = OnceCell::const_new();
+static WORLDS: AtomicU32 = AtomicU32::new(0);
+
+/// Everything around an agent.
+pub struct World {
+    /// The control plane.
+    pub control: ControlPlane,
+    /// The cluster with all rights.
+    pub api: Api,
+    cluster: Whose,
+    kubeconfig: PathBuf,
+    binary: PathBuf,
+    number: u32,
+    _permit: Permit,
+}
+
+enum Whose {
+    Shared(&'static Cluster),
+    Own(Box<Cluster>),
+}
+
+impl World {
+    /// On the cluster that all tests of this process share, for as long as this world lives.
+    pub async fn shared(binary: impl AsRef<Path>) -> Outcome<Self> {
+        Self::on_shared(binary.as_ref(), Quiet::Beside).await
+    }
+
+    /// [`shared`](Self::shared), with no other world running: for tests that compare times.
+    pub async fn quiet(binary: impl AsRef<Path>) -> Outcome<Self> {
+        Self::on_shared(binary.as_ref(), Quiet::Alone).await
+    }
+
+    /// On a cluster of its own, which the test may hurt.
+    pub async fn own(binary: impl AsRef<Path>, options: Options, quiet: Quiet) -> Outcome<Self> {
+        let permit = Permit::take(false, quiet).await;
+        let cluster = Cluster::start(options).await?;
+        let kubeconfig = krane_kubeconfig(&cluster).await?;
+        Self::new(
+            binary.as_ref(),
+            Whose::Own(Box::new(cluster)),
+            kubeconfig,
+            permit,
+        )
+        .await
+    }
+
+    async fn on_shared(binary: &Path, quiet: Quiet) -> Outcome<Self> {
+        let permit = Permit::take(true, quiet).await;
+        let cluster = Cluster::shared().await?;
+        let kubeconfig = SHARED_KUBECONFIG
+            .get_or_try_init(|| krane_kubeconfig(cluster))
+            .await?;
+        let world = Self::new(binary, Whose::Shared(cluster), kubeconfig.clone(), permit).await?;
+        sweep(&world.api).await?;
+        Ok(world)
+    }
+
+    async fn new(
+        binary: &Path,
+        cluster: Whose,
+        kubeconfig: PathBuf,
+        permit: Permit,
+    ) -> Outcome<Self> {
+        let client = cluster.get().admin_client().await?;
+        let number = WORLDS.fetch_add(1, Ordering::Relaxed);
+        Ok(Self {
+            control: ControlPlane::start(&format!("{CANARY}-{number}")).await?,
+            api: Api::new(client),
+            cluster,
+            kubeconfig,
+            binary: binary.to_owned(),
+            number,
+            _permit: permit,
+        })
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &Cluster {
+        self.cluster.get()
+    }
+
+    /// The kubeconfig of krane's ServiceAccount.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The agent of this world.
+    pub fn agent(&self) -> AgentBuilder {
+        AgentBuilder {
+            binary: self.binary.clone(),
+            kubeconfig: self.kubeconfig.clone(),
+            control_url: self.control.url(),
+            token: self.control.token().to_owned(),
+            process_group: self.cluster().process_group(),
+            settings: Vec::new(),
+            variables: Vec::new(),
+            secrets: vec![CANARY.to_owned()],
+        }
+    }
+
+    /// A namespace of this world alone.
+    pub fn namespace(&self, index: usize) -> String {
+        format!("w{}n{index}", self.number)
+    }
+
+    /// `count` sample deployments, spread evenly over `namespaces`, with a planted secret in each.
+    pub fn deployments(&self, count: usize, namespaces: usize) -> Vec<ApplyDeployment> {
+        let sample = |index: usize| {
+            let namespace = self.namespace(index % namespaces);
+            let blob = format!("{{\"secrets\":{{\"KEY\":\"{CANARY}\"}}}}");
+            ApplyDeployment {
+                encrypted_environment_variables: blob.into_bytes().into(),
+                ..samples::deployment(&namespace, &format!("d{}x{index}", self.number))
+            }
+        };
+        (0..count).map(sample).collect()
+    }
+
+    /// Wants all of them, at once.
+    pub fn push_all(&self, deployments: &[ApplyDeployment]) -> Vec<u64> {
+        self.control
+            .push_all(deployments.iter().cloned().map(samples::apply))
+    }
+
+    /// What krane made that is there now.
+    pub async fn live(&self) -> Outcome<Live> {
+        Live::read(&self.api).await
+    }
+
+    /// Whether cluster and reports equal what is desired.
+    pub async fn check_settled(
+        &self,
+        desired: &[ApplyDeployment],
+        gone: &[ApplyDeployment],
+    ) -> Result<(), String> {
+        let live = self.live().await.map_err(|failure| failure.to_string())?;
+        self.control
+            .look(|seen| settled::check(desired, gone, &live, &seen.reports))
+    }
+
+    /// Waits until cluster and reports equal what is desired.
+    pub async fn settles(
+        &self,
+        what: &str,
+        desired: &[ApplyDeployment],
+        gone: &[ApplyDeployment],
+        limit: Duration,
+    ) -> Outcome {
+        eventually(what, limit, async || {
+            self.check_settled(desired, gone).await
+        })
+        .await
+    }
+
+    /// A place in the audit log.
+    pub fn mark(&self) -> Outcome<AuditMark> {
+        Ok(self.cluster().audit_mark()?)
+    }
+
+    /// krane's writes since a mark, refused ones included.
+    pub fn writes(&self, since: AuditMark) -> Outcome<Vec<AuditEntry>> {
+        Ok(self.cluster().writes_by(KRANE_USER, since)?)
+    }
+
+    /// krane's requests since a mark, reads included.
+    pub fn requests(&self, since: AuditMark) -> Outcome<Vec<AuditEntry>> {
+        Ok(self.cluster().requests_by(KRANE_USER, since)?)
+    }
+}
+
+impl Whose {
+    fn get(&self) -> &Cluster {
+        match self {
+            Self::Shared(cluster) => cluster,
+            Self::Own(cluster) => cluster,
+        }
+    }
+}
+
+/// krane's token, with the rules that krane always needs and no others.
+async fn krane_kubeconfig(cluster: &Cluster) -> Outcome<PathBuf> {
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/krane/files/rbac.yaml");
+    let is_core = |document: &serde_json::Value| {
+        document["metadata"]["labels"]["krane.unkey.com/rbac-switch"] == "core"
+    };
+    cluster.install_rbac_if(&rules, is_core).await?;
+    Ok(cluster.service_account_kubeconfig().await?)
+}
