@@ -79,7 +79,7 @@ impl LiveObject {
 
     /// What krane keeps of an object, from its JSON tree.
     ///
-    /// Values of a Secret are kept as hashes ([`conceal`]): enough to compare, nothing to leak.
+    /// Values of a Secret are kept as hashes: enough to compare, nothing to leak.
     pub fn from_json(resource: Resource, value: Value) -> Result<Self, Undecodable> {
         let mut object = into_map(value);
         let mut metadata = into_map(object.remove("metadata").unwrap_or_default());
