@@ -1,1 +1,3 @@
 //! Tests on a real cluster.
+
+mod cluster_contract;

@@ -163,7 +163,9 @@ mod tests {
         let refusal = body(&object, None).unwrap_err();
         assert_eq!(refusal.class, RefusalClass::Permanent);
         assert!(
-            refusal.message.contains("3145758 bytes"),
+            refusal
+                .message
+                .contains(&format!("{} bytes", LARGEST_BODY + 25)),
             "{}",
             refusal.message
         );
