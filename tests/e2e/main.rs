@@ -1,3 +1,4 @@
 //! Tests on a real cluster.
 
 mod cluster_contract;
+mod control_plane;

@@ -1,0 +1,162 @@
+//! The connect-go server of `tests/connect-go`, built once and told what to do line by line.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::Stdio;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::OnceCell;
+
+use super::{TOKEN, within};
+
+/// What the server says.
+#[derive(Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(super) struct Event {
+    #[serde(rename = "event")]
+    pub(super) kind: String,
+    address: String,
+    pub(super) method: String,
+    pub(super) platform: String,
+    pub(super) region: String,
+    pub(super) version: u64,
+    pub(super) id: String,
+    pub(super) authorization: String,
+    pub(super) user_agent: String,
+    pub(super) protocol: String,
+    /// The address of the client's side of the connection.
+    pub(super) peer: String,
+}
+
+/// A running server; it ends with this.
+pub(super) struct Peer {
+    child: Child,
+    orders: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+    events: VecDeque<Event>,
+    address: String,
+}
+
+impl Peer {
+    pub(super) async fn start() -> Self {
+        let mut child = Command::new(binary().await)
+            .args(["-token", TOKEN])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let orders = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut peer = Self {
+            child,
+            orders,
+            lines,
+            events: VecDeque::new(),
+            address: String::new(),
+        };
+        let event = peer.read().await;
+        assert_eq!(event.kind, "listening");
+        peer.address = event.address;
+        peer
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The next event that is no acknowledgement: `call`, or `gone` for a stream given up.
+    pub(super) async fn event(&mut self) -> Event {
+        match self.events.pop_front() {
+            Some(event) => event,
+            None => self.read().await,
+        }
+    }
+
+    /// Sends a state to all open streams.
+    pub(super) async fn push(&mut self, message: &[u8]) {
+        self.order(json!({ "do": "push", "message": STANDARD.encode(message) }))
+            .await;
+    }
+
+    /// Sets the answer to every question.
+    pub(super) async fn answer(&mut self, message: &[u8]) {
+        self.order(json!({ "do": "answer", "message": STANDARD.encode(message) }))
+            .await;
+    }
+
+    /// Makes a method fail from now on.
+    pub(super) async fn refuse(&mut self, method: &str, code: u32, text: &str) {
+        self.order(json!({ "do": "refuse", "method": method, "code": code, "text": text }))
+            .await;
+    }
+
+    /// Ends all open streams.
+    pub(super) async fn end(&mut self, code: u32, text: &str) {
+        self.order(json!({ "do": "end", "code": code, "text": text }))
+            .await;
+    }
+
+    /// Sends GOAWAY, waits a second for what runs, and closes.
+    pub(super) async fn go_away(&mut self) {
+        self.order(json!({ "do": "goaway" })).await;
+    }
+
+    pub(super) async fn kill(&mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Stops the process where it is; the kernel goes on accepting for it.
+    pub(super) async fn freeze(&self) {
+        let id = self.child.id().unwrap().to_string();
+        let status = Command::new("kill")
+            .args(["-STOP", &id])
+            .status()
+            .await
+            .unwrap();
+        assert!(status.success());
+    }
+
+    async fn order(&mut self, order: Value) {
+        self.orders
+            .write_all(format!("{order}\n").as_bytes())
+            .await
+            .unwrap();
+        loop {
+            let event = self.read().await;
+            if event.kind == "done" {
+                return;
+            }
+            self.events.push_back(event);
+        }
+    }
+
+    async fn read(&mut self) -> Event {
+        let line = within(self.lines.next_line()).await.unwrap();
+        serde_json::from_str(&line.expect("the server must not have ended")).unwrap()
+    }
+}
+
+async fn binary() -> &'static Path {
+    static BINARY: OnceCell<std::path::PathBuf> = OnceCell::const_new();
+    BINARY
+        .get_or_init(|| async {
+            let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("connect-go");
+            let status = Command::new("go")
+                .args(["build", "-o"])
+                .arg(&path)
+                .arg(".")
+                .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/connect-go"))
+                .status()
+                .await
+                .expect("Go must be installed for these tests: https://go.dev/dl");
+            assert!(status.success(), "the connect-go server must build");
+            path
+        })
+        .await
+}
