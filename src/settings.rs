@@ -36,8 +36,8 @@ pub use types::{
     WritesMode,
 };
 
-use layer::Layers;
 use crate::edge::cluster::AccessInputs;
+use layer::Layers;
 use reader::Reader;
 
 /// What settings are made from.
@@ -56,13 +56,22 @@ pub struct LoadInput {
 }
 
 impl LoadInput {
-    /// An input with the environment of this process. Variables that are not UTF-8 are left out.
+    /// An input with the environment of this process. What is not UTF-8 in it is replaced by
+    /// U+FFFD, which the checks refuse where it matters.
     #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the environment"
+    )]
     pub fn from_process() -> Self {
+        let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
         let env = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .map(|(name, value)| (text(name), text(value)))
             .collect();
-        Self { env, ..Self::default() }
+        Self {
+            env,
+            ..Self::default()
+        }
     }
 }
 
@@ -371,9 +380,10 @@ impl Loaded {
         let settings = assemble::settings(&mut reader, input);
         let (tree, problems) = reader.finish();
         match settings {
-            Ok(settings) if problems.is_empty() => {
-                Ok(Self { settings, effective: Effective::of(&tree) })
-            }
+            Ok(settings) if problems.is_empty() => Ok(Self {
+                settings,
+                effective: Effective::of(&tree),
+            }),
             Ok(_) | Err(_) => Err(InvalidSettings { problems }),
         }
     }

@@ -2,28 +2,22 @@
 //!
 //! Each function reads all its keys before the first `?`, so that one problem hides no other.
 
+mod credentials;
+mod observability;
+
 use std::net::SocketAddr;
-use std::num::{NonZeroU16, NonZeroU32};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::telemetry::check_directives;
-
-use crate::edge::cluster::AccessInputs;
-
-use super::keys::TRACING;
 use super::problem::ProblemKind;
 use super::reader::{Read, Reader, Recorded};
 use super::types::{Region, show_duration};
 use super::{
-    Admin, Cilium, Control, Deployments, K8s, Lease, LoadInput, Logging, Metrics,
-    Observability, RateLimit, Registry, Replay, Report, Resync, Rpc, RpcTls, S3, Safety, Scheduler,
-    Secrets, Sentinel, Settings, Tracing, Vault,
+    Admin, Cilium, Control, Deployments, K8s, Lease, LoadInput, RateLimit, Replay, Report, Resync,
+    Rpc, RpcTls, Safety, Scheduler, Secrets, Sentinel, Settings,
 };
-
-const OTLP_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-const OTLP_ENDPOINT: &str = "http://localhost:4317";
-const TRACE_SAMPLE_RATE: f64 = 0.25;
+use crate::edge::cluster::AccessInputs;
 
 pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
     let instance_id = instance_id(r);
@@ -31,8 +25,8 @@ pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
     let rpc_port = r.required("rpc_port");
     let storage_class_name = r.required("storage_class_name");
     let control = control(r);
-    let registry = registry(r);
-    let vault = vault(r);
+    let registry = credentials::registry(r);
+    let vault = credentials::vault(r);
     let audience = r.optional("secrets.audience");
     let scheduler_token = r.optional_secret("scheduler.token");
     let rpc = rpc(r);
@@ -49,7 +43,7 @@ pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
     let listen = r.optional::<SocketAddr>("admin.listen");
     let admin = admin(r, listen);
     let prometheus_port = r.required::<u16>("observability.metrics.prometheus_port");
-    let observability = observability(r, prometheus_port, input);
+    let observability = observability::read(r, prometheus_port, input);
     let ports = distinct_ports(r, rpc_port, prometheus_port, listen);
     let kubernetes = kubernetes(input);
     ports?;
@@ -61,16 +55,33 @@ pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
         control: control?,
         registry: registry?,
         vault: vault?,
-        secrets: Secrets { audience: audience? },
-        scheduler: Scheduler { token: scheduler_token? },
+        secrets: Secrets {
+            audience: audience?,
+        },
+        scheduler: Scheduler {
+            token: scheduler_token?,
+        },
         rpc: rpc?,
         deployments: deployments?,
-        cilium: Cilium { required: cilium_required? },
-        sentinel: Sentinel { probe_paths: probe_paths? },
-        report: Report { address: report_address? },
-        resync: Resync { interval: resync_interval? },
-        replay: Replay { interval: replay_interval.map(|it| (!it.is_zero()).then_some(it))? },
-        safety: Safety { writes: writes?, max_deletes_percent: max_deletes_percent? },
+        cilium: Cilium {
+            required: cilium_required?,
+        },
+        sentinel: Sentinel {
+            probe_paths: probe_paths?,
+        },
+        report: Report {
+            address: report_address?,
+        },
+        resync: Resync {
+            interval: resync_interval?,
+        },
+        replay: Replay {
+            interval: replay_interval.map(|it| (!it.is_zero()).then_some(it))?,
+        },
+        safety: Safety {
+            writes: writes?,
+            max_deletes_percent: max_deletes_percent?,
+        },
         k8s: k8s?,
         lease: lease?,
         admin: admin?,
@@ -108,7 +119,12 @@ fn control(r: &mut Reader) -> Read<Control> {
     let token = r.required_secret("control.token");
     let ca_file = r.optional_file("control.ca_file");
     let max_backlog = r.required("control.max_backlog");
-    Ok(Control { url: url?, token: token?, ca_file: ca_file?, max_backlog: max_backlog? })
+    Ok(Control {
+        url: url?,
+        token: token?,
+        ca_file: ca_file?,
+        max_backlog: max_backlog?,
+    })
 }
 
 /// Records a problem for each of `paths` that is missing while another one is set.
@@ -124,66 +140,6 @@ fn all_or_none(r: &mut Reader, paths: &[&str]) -> Read<bool> {
     Err(Recorded)
 }
 
-fn registry(r: &mut Reader) -> Read<Option<Registry>> {
-    let paths = ["registry.url", "registry.username", "registry.password"];
-    if r.has_section("registry") && !paths.iter().any(|path| r.mentions(path)) {
-        let help = format!("set {}, or remove the section", paths.join(", "));
-        return Err(r.wrong("registry", ProblemKind::HalfSet("its keys".to_owned()), help));
-    }
-    let complete = all_or_none(r, &paths);
-    let url = r.optional::<String>("registry.url");
-    let username = r.optional("registry.username");
-    let password = r.optional_secret("registry.password");
-    if !complete? {
-        return Ok(None);
-    }
-    let (url, username, password) = (url?, username?, password?);
-    if url.as_ref().is_some_and(|url| url.contains(['@', ' '])) {
-        let kind = ProblemKind::Malformed("must be the registry without credentials".to_owned());
-        let help = "use registry.username and registry.password_file".to_owned();
-        return Err(r.wrong("registry.url", kind, help));
-    }
-    let parts = url.zip(username).zip(password);
-    Ok(parts.map(|((url, username), password)| Registry { url, username, password }))
-}
-
-fn vault(r: &mut Reader) -> Read<Option<Vault>> {
-    let url = r.optional("vault.url");
-    let token = r.optional_secret("vault.token");
-    let embedded = embedded_vault(r);
-    let (url, token, embedded) = (url?, token?, embedded?);
-    Ok(match url {
-        Some(url) => Some(Vault::Remote { url, token }),
-        None => embedded,
-    })
-}
-
-fn embedded_vault(r: &mut Reader) -> Read<Option<Vault>> {
-    let complete = all_or_none(
-        r,
-        &[
-            "vault.master_keys",
-            "vault.s3.url",
-            "vault.s3.bucket",
-            "vault.s3.access_key_id",
-            "vault.s3.access_key_secret",
-        ],
-    );
-    let master_keys = r.optional_secret("vault.master_keys");
-    let url = r.optional("vault.s3.url");
-    let bucket = r.optional("vault.s3.bucket");
-    let access_key_id = r.optional("vault.s3.access_key_id");
-    let access_key_secret = r.optional_secret("vault.s3.access_key_secret");
-    if !complete? {
-        return Ok(None);
-    }
-    let (master_keys, url, bucket) = (master_keys?, url?, bucket?);
-    let parts = master_keys.zip(url).zip(bucket).zip(access_key_id?.zip(access_key_secret?));
-    Ok(parts.map(|(((master_keys, url), bucket), (access_key_id, access_key_secret))| {
-        Vault::Embedded { master_keys, s3: S3 { url, bucket, access_key_id, access_key_secret } }
-    }))
-}
-
 fn rpc(r: &mut Reader) -> Read<Rpc> {
     let complete = all_or_none(r, &["rpc.tls.cert", "rpc.tls.key"]);
     let cert: Read<Option<PathBuf>> = r.optional_file("rpc.tls.cert");
@@ -191,7 +147,10 @@ fn rpc(r: &mut Reader) -> Read<Rpc> {
     let reflection = r.required("rpc.reflection");
     complete?;
     let tls = cert?.zip(key?).map(|(cert, key)| RpcTls { cert, key });
-    Ok(Rpc { tls, reflection: reflection? })
+    Ok(Rpc {
+        tls,
+        reflection: reflection?,
+    })
 }
 
 fn deployments(r: &mut Reader) -> Read<Deployments> {
@@ -214,7 +173,10 @@ fn k8s(r: &mut Reader) -> Read<K8s> {
         per_second,
         burst: NonZeroU32::new(burst).unwrap_or(per_second),
     });
-    Ok(K8s { max_in_flight, rate_limit })
+    Ok(K8s {
+        max_in_flight,
+        rate_limit,
+    })
 }
 
 fn lease(r: &mut Reader) -> Read<Lease> {
@@ -222,13 +184,21 @@ fn lease(r: &mut Reader) -> Read<Lease> {
     let duration = r.required::<Duration>("lease.duration");
     let renew = r.required("lease.renew");
     let retry = r.required("lease.retry");
-    let lease =
-        Lease { enabled: enabled?, duration: duration?, renew: renew?, retry: retry? };
+    let lease = Lease {
+        enabled: enabled?,
+        duration: duration?,
+        renew: renew?,
+        retry: retry?,
+    };
     let mut fits = Ok(());
     if lease.duration.subsec_nanos() != 0 {
         // The Lease object counts in whole seconds.
         let kind = ProblemKind::Conflict("must be whole seconds".to_owned());
-        fits = Err(r.wrong("lease.duration", kind, "round it, such as \"15s\"".to_owned()));
+        fits = Err(r.wrong(
+            "lease.duration",
+            kind,
+            "round it, such as \"15s\"".to_owned(),
+        ));
     }
     for (path, shorter, longer_path, longer) in [
         ("lease.renew", lease.renew, "lease.duration", lease.duration),
@@ -249,67 +219,16 @@ fn admin(r: &mut Reader, listen: Read<Option<SocketAddr>>) -> Read<Admin> {
     let actions = r.required("admin.actions");
     let (listen, token) = (listen?, token?);
     if token.is_none() && listen.is_some_and(|address| !address.ip().is_loopback()) {
-        let kind = ProblemKind::Conflict("needs admin.token, it is reachable from outside".to_owned());
+        let kind =
+            ProblemKind::Conflict("needs admin.token, it is reachable from outside".to_owned());
         let help = "set admin.token_file, or listen on 127.0.0.1 and use kubectl port-forward";
         return Err(r.wrong("admin.listen", kind, help.to_owned()));
     }
-    Ok(Admin { listen, token, actions: actions? })
-}
-
-fn observability(
-    r: &mut Reader,
-    prometheus_port: Read<u16>,
-    input: &LoadInput,
-) -> Read<Observability> {
-    let level = r.required("observability.logging.level");
-    let format = r.required("observability.logging.format");
-    let sample_rate = r.required("observability.logging.sample_rate");
-    let slow_threshold = r.required("observability.logging.slow_threshold");
-    let tracing = tracing(r, input);
-    let directives = directives(r, input);
-    Ok(Observability {
-        metrics: Metrics { prometheus_port: prometheus_port.map(NonZeroU16::new)? },
-        logging: Logging {
-            level: level?,
-            format: format?,
-            sample_rate: sample_rate?,
-            slow_threshold: slow_threshold?,
-            directives: directives?,
-        },
-        tracing: tracing?,
+    Ok(Admin {
+        listen,
+        token,
+        actions: actions?,
     })
-}
-
-fn directives(r: &mut Reader, input: &LoadInput) -> Read<Option<String>> {
-    const NAME: &str = "RUST_LOG";
-    let Some(text) = input.env.get(NAME).filter(|text| !text.trim().is_empty()) else {
-        return Ok(None);
-    };
-    match check_directives(text) {
-        Ok(()) => Ok(Some(text.clone())),
-        Err(reason) => {
-            let help = format!("set {NAME} to a list such as \"warn,krane=debug\", or unset it");
-            Err(r.wrong_variable(NAME, text, ProblemKind::Malformed(reason), help))
-        }
-    }
-}
-
-fn tracing(r: &mut Reader, input: &LoadInput) -> Read<Option<Tracing>> {
-    const ENDPOINT: &str = "observability.tracing.endpoint";
-    let present = r.has_section(TRACING);
-    if present && !r.is_set(ENDPOINT) {
-        match input.env.get(OTLP_VARIABLE).filter(|text| !text.is_empty()) {
-            Some(text) => r.set_from_variable(ENDPOINT, OTLP_VARIABLE, text.clone()),
-            None => r.set_default(ENDPOINT, OTLP_ENDPOINT.into()),
-        }
-    }
-    if present && !r.is_set("observability.tracing.sample_rate") {
-        r.set_default("observability.tracing.sample_rate", TRACE_SAMPLE_RATE.into());
-    }
-    let endpoint = r.optional(ENDPOINT);
-    let sample_rate = r.optional("observability.tracing.sample_rate");
-    let parts = endpoint?.zip(sample_rate?).filter(|_| present);
-    Ok(parts.map(|(endpoint, sample_rate)| Tracing { endpoint, sample_rate }))
 }
 
 /// Each server listens on all addresses or on loopback, so equal numbers collide.
@@ -322,7 +241,10 @@ fn distinct_ports(
     let page = listen.ok().flatten().map(|address| address.port());
     let ports = [
         ("rpc_port", rpc_port.ok()),
-        ("observability.metrics.prometheus_port", prometheus_port.ok()),
+        (
+            "observability.metrics.prometheus_port",
+            prometheus_port.ok(),
+        ),
         ("admin.listen", page),
     ];
     let mut distinct = Ok(());
@@ -341,7 +263,13 @@ fn distinct_ports(
 
 /// What the choice of the credentials depends on; the cluster edge makes it.
 fn kubernetes(input: &LoadInput) -> AccessInputs {
-    let set = |name: &str| input.env.get(name).filter(|value| !value.is_empty()).cloned();
+    let set = |name: &str| {
+        input
+            .env
+            .get(name)
+            .filter(|value| !value.is_empty())
+            .cloned()
+    };
     AccessInputs {
         service_host: set("KUBERNETES_SERVICE_HOST"),
         service_port: set("KUBERNETES_SERVICE_PORT"),

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use super::keys::{FILE_SUFFIX, KEYS};
 use super::raw::Origin;
+use super::tree::Tree;
 
 /// Origins line up in this column, in characters, unless a value is longer.
 const WIDEST: usize = 60;
@@ -26,7 +28,36 @@ pub struct Effective {
 }
 
 impl Effective {
-    pub(super) fn push(&mut self, path: &str, shown: Option<String>, origin: Option<&Origin>) {
+    /// The winning value of every key, secrets masked.
+    pub(super) fn of(tree: &Tree) -> Self {
+        let mut effective = Self::default();
+        for key in KEYS {
+            let file_path = format!("{}{FILE_SUFFIX}", key.path);
+            let file = tree.get(&file_path).filter(|_| key.kind.is_secret());
+            match (tree.get(key.path), file) {
+                (_, Some(file)) if !file.raw.is_empty() => {
+                    effective.push(&file_path, Some(file.raw.show()), Some(&file.origin));
+                }
+                (Some(entry), _) if entry.raw.is_empty() => {
+                    effective.push(key.path, None, Some(&entry.origin));
+                }
+                (Some(entry), _) if key.kind.is_secret() => {
+                    effective.push(
+                        key.path,
+                        Some("\"********\"".to_owned()),
+                        Some(&entry.origin),
+                    );
+                }
+                (Some(entry), _) => {
+                    effective.push(key.path, Some(entry.raw.show()), Some(&entry.origin));
+                }
+                (None, _) => effective.push(key.path, None, None),
+            }
+        }
+        effective
+    }
+
+    fn push(&mut self, path: &str, shown: Option<String>, origin: Option<&Origin>) {
         self.values.push(EffectiveValue {
             path: path.to_owned(),
             shown,
@@ -37,12 +68,19 @@ impl Effective {
 
 impl fmt::Display for Effective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<_> = self.values.iter().map(|value| (value.assignment(), value)).collect();
+        let lines: Vec<_> = self
+            .values
+            .iter()
+            .map(|value| (value.assignment(), value))
+            .collect();
         let longest = lines.iter().map(|(line, _)| line.chars().count()).max();
         let widest = longest.unwrap_or_default().min(WIDEST);
         for (line, value) in lines {
-            let origin = value.origin.as_ref().map_or("not set".to_owned(), Origin::to_string);
-            writeln!(f, "{line:widest$}  # {origin}")?;
+            write!(f, "{line:widest$}  # ")?;
+            match &value.origin {
+                Some(origin) => writeln!(f, "{origin}")?,
+                None => writeln!(f, "not set")?,
+            }
         }
         Ok(())
     }

@@ -24,7 +24,13 @@ pub struct Key {
 
 impl Key {
     const fn new(path: &'static str, kind: Kind, example: &'static str) -> Self {
-        Self { path, kind, example, flat: None, flag: None }
+        Self {
+            path,
+            kind,
+            example,
+            flat: None,
+            flag: None,
+        }
     }
 
     const fn flat(mut self, name: &'static str) -> Self {
@@ -59,27 +65,43 @@ pub(super) const OTEL_ENABLED: &str = "UNKEY_OTEL_ENABLED";
 /// The section that [`OTEL_ENABLED`] switches.
 pub(super) const TRACING: &str = "observability.tracing";
 
-const PORT: Kind = Kind::Integer { min: 1, max: 65_535 };
-const PORT_OR_OFF: Kind = Kind::Integer { min: 0, max: 65_535 };
+const PORT: Kind = Kind::Integer {
+    min: 1,
+    max: 65_535,
+};
+const PORT_OR_OFF: Kind = Kind::Integer {
+    min: 0,
+    max: 65_535,
+};
 
 const fn number(min: i64, max: i64) -> Kind {
     Kind::Integer { min, max }
 }
 
 const fn seconds(min: u64, max: u64) -> Kind {
-    Kind::Duration { min: Duration::from_secs(min), max: Duration::from_secs(max), zero: false }
+    Kind::Duration {
+        min: Duration::from_secs(min),
+        max: Duration::from_secs(max),
+        zero: false,
+    }
 }
 
 const fn seconds_or_zero(min: u64, max: u64) -> Kind {
-    Kind::Duration { min: Duration::from_secs(min), max: Duration::from_secs(max), zero: true }
+    Kind::Duration {
+        min: Duration::from_secs(min),
+        max: Duration::from_secs(max),
+        zero: true,
+    }
 }
 
 const DAY: u64 = 24 * 60 * 60;
-const BACKLOG: Kind =
-    Kind::Bytes { min: ByteSize::from_mebibytes(1), max: ByteSize::from_mebibytes(64 * 1024) };
+const BACKLOG: Kind = Kind::Bytes {
+    min: ByteSize::from_mebibytes(1),
+    max: ByteSize::from_mebibytes(64 * 1024),
+};
 const ONE_MILLISECOND: Kind = Kind::Duration {
     min: Duration::from_millis(1),
-    max: Duration::from_secs(60 * 60),
+    max: Duration::from_hours(1),
     zero: true,
 };
 
@@ -88,9 +110,15 @@ pub const KEYS: &[Key] = &[
     Key::new("instance_id", Kind::Text, "krane-0")
         .flat("UNKEY_INSTANCE_ID")
         .flag("--instance-id"),
-    Key::new("region", Kind::Text, "us-east-1").flat("UNKEY_REGION").flag("--region"),
-    Key::new("platform", Kind::Text, "aws").flat("UNKEY_PLATFORM").flag("--platform"),
-    Key::new("rpc_port", PORT, "8070").flat("UNKEY_RPC_PORT").flag("--rpc-port"),
+    Key::new("region", Kind::Text, "us-east-1")
+        .flat("UNKEY_REGION")
+        .flag("--region"),
+    Key::new("platform", Kind::Text, "aws")
+        .flat("UNKEY_PLATFORM")
+        .flag("--platform"),
+    Key::new("rpc_port", PORT, "8070")
+        .flat("UNKEY_RPC_PORT")
+        .flag("--rpc-port"),
     Key::new("storage_class_name", Kind::Text, "ebs-csi-gp3"),
     Key::new("control.url", Kind::Url, "https://control.example.com")
         .flat("UNKEY_CONTROL_PLANE_URL")
@@ -104,25 +132,41 @@ pub const KEYS: &[Key] = &[
     Key::new("registry.username", Kind::Text, "x-token")
         .flat("UNKEY_REGISTRY_USERNAME")
         .flag("--registry-username"),
-    Key::new("registry.password", Kind::Secret, "/etc/krane/registry-password")
-        .flat("UNKEY_REGISTRY_PASSWORD"),
+    Key::new(
+        "registry.password",
+        Kind::Secret,
+        "/etc/krane/registry-password",
+    )
+    .flat("UNKEY_REGISTRY_PASSWORD"),
     Key::new("vault.url", Kind::Url, "http://vault:8060")
         .flat("UNKEY_VAULT_URL")
         .flag("--vault-url"),
     Key::new("vault.token", Kind::Token, "/etc/krane/vault-token").flat("UNKEY_VAULT_TOKEN"),
-    Key::new("vault.master_keys", Kind::SecretList, "/etc/krane/master-keys")
-        .flat("UNKEY_VAULT_MASTER_KEYS"),
-    Key::new("vault.s3.url", Kind::Url, "https://s3.us-east-1.amazonaws.com")
-        .flat("UNKEY_VAULT_S3_URL")
-        .flag("--vault-s3-url"),
+    Key::new(
+        "vault.master_keys",
+        Kind::SecretList,
+        "/etc/krane/master-keys",
+    )
+    .flat("UNKEY_VAULT_MASTER_KEYS"),
+    Key::new(
+        "vault.s3.url",
+        Kind::Url,
+        "https://s3.us-east-1.amazonaws.com",
+    )
+    .flat("UNKEY_VAULT_S3_URL")
+    .flag("--vault-s3-url"),
     Key::new("vault.s3.bucket", Kind::Text, "krane-vault")
         .flat("UNKEY_VAULT_S3_BUCKET")
         .flag("--vault-s3-bucket"),
     Key::new("vault.s3.access_key_id", Kind::Text, "AKIAEXAMPLE")
         .flat("UNKEY_VAULT_S3_ACCESS_KEY_ID")
         .flag("--vault-s3-access-key-id"),
-    Key::new("vault.s3.access_key_secret", Kind::Secret, "/etc/krane/s3-secret")
-        .flat("UNKEY_VAULT_S3_ACCESS_KEY_SECRET"),
+    Key::new(
+        "vault.s3.access_key_secret",
+        Kind::Secret,
+        "/etc/krane/s3-secret",
+    )
+    .flat("UNKEY_VAULT_S3_ACCESS_KEY_SECRET"),
     Key::new("secrets.audience", Kind::Text, "krane"),
     Key::new("scheduler.token", Kind::Token, "/etc/krane/scheduler-token"),
     Key::new("rpc.tls.cert", Kind::Path, "/etc/krane/tls.crt"),
@@ -136,7 +180,11 @@ pub const KEYS: &[Key] = &[
     Key::new("deployments.request_divisor", number(1, 1_000), "4"),
     Key::new("deployments.max_replicas", number(1, 100_000), "1000"),
     Key::new("cilium.required", Kind::Boolean, "true"),
-    Key::new("sentinel.probe_paths", Kind::Choice(ProbePaths::WORDS), "legacy"),
+    Key::new(
+        "sentinel.probe_paths",
+        Kind::Choice(ProbePaths::WORDS),
+        "legacy",
+    ),
     Key::new("report.address", Kind::Choice(ReportAddress::WORDS), "dns"),
     Key::new("resync.interval", seconds(1, DAY), "60s"),
     Key::new("replay.interval", seconds_or_zero(1, DAY), "10m"),
@@ -155,17 +203,33 @@ pub const KEYS: &[Key] = &[
     Key::new("observability.metrics.prometheus_port", PORT_OR_OFF, "9090")
         .flat("UNKEY_PROMETHEUS_PORT")
         .flag("--prometheus-port"),
-    Key::new("observability.logging.level", Kind::Choice(LogLevel::WORDS), "info")
-        .flag("--log-level"),
-    Key::new("observability.logging.format", Kind::Choice(LogFormat::WORDS), "json")
-        .flag("--log-format"),
+    Key::new(
+        "observability.logging.level",
+        Kind::Choice(LogLevel::WORDS),
+        "info",
+    )
+    .flag("--log-level"),
+    Key::new(
+        "observability.logging.format",
+        Kind::Choice(LogFormat::WORDS),
+        "json",
+    )
+    .flag("--log-format"),
     Key::new("observability.logging.sample_rate", Kind::Fraction, "1.0")
         .flat("UNKEY_LOG_SAMPLE_RATE")
         .flag("--log-sample-rate"),
-    Key::new("observability.logging.slow_threshold", ONE_MILLISECOND, "1s")
-        .flat("UNKEY_LOG_SLOW_THRESHOLD")
-        .flag("--log-slow-threshold"),
-    Key::new("observability.tracing.endpoint", Kind::Url, "http://otel-collector:4317"),
+    Key::new(
+        "observability.logging.slow_threshold",
+        ONE_MILLISECOND,
+        "1s",
+    )
+    .flat("UNKEY_LOG_SLOW_THRESHOLD")
+    .flag("--log-slow-threshold"),
+    Key::new(
+        "observability.tracing.endpoint",
+        Kind::Url,
+        "http://otel-collector:4317",
+    ),
     Key::new("observability.tracing.sample_rate", Kind::Fraction, "0.25")
         .flat("UNKEY_OTEL_TRACE_SAMPLING_RATE"),
 ];
@@ -174,7 +238,7 @@ pub const KEYS: &[Key] = &[
 #[derive(Clone, Copy)]
 pub(super) enum Meaning {
     /// A key's own path.
-    Value(&'static Key),
+    Value,
     /// The path of a secret's file.
     SecretFile,
     /// A table that holds keys.
@@ -184,17 +248,26 @@ pub(super) enum Meaning {
 }
 
 pub(super) fn meaning(path: &str) -> Meaning {
-    if let Some(key) = find(path) {
-        return Meaning::Value(key);
+    if find(path).is_some() {
+        return Meaning::Value;
     }
-    let secret = path.strip_suffix(FILE_SUFFIX).and_then(find).filter(|key| key.kind.is_secret());
+    let secret = path
+        .strip_suffix(FILE_SUFFIX)
+        .and_then(find)
+        .filter(|key| key.kind.is_secret());
     if secret.is_some() {
         return Meaning::SecretFile;
     }
     let inside = |key: &Key| {
-        key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
+        key.path
+            .strip_prefix(path)
+            .is_some_and(|rest| rest.starts_with('.'))
     };
-    if KEYS.iter().any(inside) { Meaning::Section } else { Meaning::Unknown }
+    if KEYS.iter().any(inside) {
+        Meaning::Section
+    } else {
+        Meaning::Unknown
+    }
 }
 
 pub(super) fn find(path: &str) -> Option<&'static Key> {

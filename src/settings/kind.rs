@@ -93,7 +93,8 @@ impl Kind {
             Self::Url => "an http:// or https:// address".to_owned(),
             Self::Address => "an IP address with a port".to_owned(),
             Self::Path => "the path of a file".to_owned(),
-            Self::Choice(words) => words.join(" or "),
+            Self::Choice([others @ .., last]) => format!("{} or {last}", others.join(", ")),
+            Self::Choice([]) => "nothing".to_owned(),
             Self::Token | Self::Secret => "a string".to_owned(),
             Self::SecretList => "a list of strings".to_owned(),
         }
@@ -105,11 +106,12 @@ pub(super) trait FromRaw: Sized {
     fn from_raw(raw: &Raw, kind: &Kind) -> Result<Self, Refusal>;
 }
 
+fn wrong_type(raw: &Raw) -> Refusal {
+    Refusal::WrongType(raw.type_name())
+}
+
 fn text(raw: &Raw) -> Result<&str, Refusal> {
-    match raw {
-        Raw::Text(text) => Ok(text),
-        other => Err(Refusal::WrongType(other.type_name())),
-    }
+    raw.as_text().ok_or_else(|| wrong_type(raw))
 }
 
 impl FromRaw for String {
@@ -119,7 +121,9 @@ impl FromRaw for String {
             return Err(Refusal::Malformed("must not hold line breaks".to_owned()));
         }
         if text.trim() != text {
-            return Err(Refusal::Malformed("must not start or end with a space".to_owned()));
+            return Err(Refusal::Malformed(
+                "must not start or end with a space".to_owned(),
+            ));
         }
         Ok(text.to_owned())
     }
@@ -145,37 +149,34 @@ impl FromRaw for SocketAddr {
     }
 }
 
+// Variables and `${…}` only carry text, so every type is also read from text.
+
 impl FromRaw for bool {
     fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
-        match raw {
-            Raw::Boolean(value) => Ok(*value),
-            // Variables and `${…}` only carry text.
-            Raw::Text(text) => match text.as_str() {
-                "true" | "1" => Ok(true),
-                "false" | "0" => Ok(false),
-                _ => Err(Refusal::OutOfRange),
-            },
-            other => Err(Refusal::WrongType(other.type_name())),
+        if let Raw::Boolean(value) = raw {
+            return Ok(*value);
+        }
+        match text(raw)? {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(Refusal::OutOfRange),
         }
     }
 }
 
 impl FromRaw for i64 {
     fn from_raw(raw: &Raw, kind: &Kind) -> Result<Self, Refusal> {
-        let number = match raw {
-            Raw::Integer(number) => *number,
-            Raw::Text(text) => match text.parse() {
-                Ok(number) => number,
-                Err(_) => return Err(Refusal::WrongType(raw.type_name())),
-            },
-            other => return Err(Refusal::WrongType(other.type_name())),
+        let number: i128 = if let Raw::Integer(number) = raw {
+            *number
+        } else {
+            text(raw)?.parse().map_err(|_| wrong_type(raw))?
         };
-        match (kind, Self::try_from(number)) {
-            (Kind::Integer { min, max }, Ok(number)) if number >= *min && number <= *max => {
-                Ok(number)
-            }
-            _ => Err(Refusal::OutOfRange),
-        }
+        let Kind::Integer { min, max } = kind else {
+            return Err(Refusal::OutOfRange);
+        };
+        let number = Self::try_from(number).ok();
+        let inside = number.filter(|number| (min..=max).contains(&number));
+        inside.ok_or(Refusal::OutOfRange)
     }
 }
 
@@ -194,40 +195,50 @@ narrow!(u8, u16, u32, i32, usize);
 
 impl FromRaw for f64 {
     fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
-        let number = match raw {
-            Raw::Float(number) => *number,
-            #[expect(clippy::cast_precision_loss, reason = "only 0 and 1 pass the range below")]
-            Raw::Integer(number) => *number as Self,
-            Raw::Text(text) => match text.parse() {
-                Ok(number) => number,
-                Err(_) => return Err(Refusal::WrongType(raw.type_name())),
-            },
-            other => return Err(Refusal::WrongType(other.type_name())),
+        let number = if let Raw::Float(number) = raw {
+            *number
+        } else if let Raw::Integer(number) = raw {
+            match number {
+                0 => 0.0,
+                1 => 1.0,
+                _ => return Err(Refusal::OutOfRange),
+            }
+        } else {
+            text(raw)?.parse().map_err(|_| wrong_type(raw))?
         };
         // NaN is in no range.
-        if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(Refusal::OutOfRange) }
+        if (0.0..=1.0).contains(&number) {
+            Ok(number)
+        } else {
+            Err(Refusal::OutOfRange)
+        }
     }
 }
 
 impl FromRaw for Duration {
     fn from_raw(raw: &Raw, kind: &Kind) -> Result<Self, Refusal> {
-        let duration = match raw {
-            Raw::Integer(0) => Self::ZERO,
-            Raw::Text(text) => match parse_duration(text) {
+        let duration = if matches!(raw, Raw::Integer(0)) {
+            Self::ZERO
+        } else if matches!(raw, Raw::Integer(_) | Raw::Float(_)) {
+            return Err(unit_missing());
+        } else {
+            let text = text(raw)?;
+            match parse_duration(text) {
                 Some(duration) => duration,
                 None if text.parse::<f64>().is_ok() => return Err(unit_missing()),
                 None => {
                     let reason = "must be a number with a unit (ms, s, m, h)";
                     return Err(Refusal::Malformed(reason.to_owned()));
                 }
-            },
-            Raw::Integer(_) | Raw::Float(_) => return Err(unit_missing()),
-            other => return Err(Refusal::WrongType(other.type_name())),
+            }
         };
-        match kind {
-            Kind::Duration { zero: true, .. } if duration.is_zero() => Ok(duration),
-            Kind::Duration { min, max, .. } if duration >= *min && duration <= *max => Ok(duration),
-            _ => Err(Refusal::OutOfRange),
+        let Kind::Duration { min, max, zero } = kind else {
+            return Err(Refusal::OutOfRange);
+        };
+        if (min..=max).contains(&&duration) || (*zero && duration.is_zero()) {
+            Ok(duration)
+        } else {
+            Err(Refusal::OutOfRange)
         }
     }
 }
@@ -238,18 +249,21 @@ fn unit_missing() -> Refusal {
 
 impl FromRaw for ByteSize {
     fn from_raw(raw: &Raw, kind: &Kind) -> Result<Self, Refusal> {
-        let size = match raw {
-            Raw::Integer(bytes) => {
-                u64::try_from(*bytes).map(Self::from_bytes).map_err(|_| Refusal::OutOfRange)?
-            }
-            Raw::Text(text) => Self::parse(text).ok_or_else(|| {
+        let size = if let Raw::Integer(bytes) = raw {
+            let bytes = u64::try_from(*bytes);
+            Self::from_bytes(bytes.map_err(|_| Refusal::OutOfRange)?)
+        } else {
+            Self::parse(text(raw)?).ok_or_else(|| {
                 Refusal::Malformed("must be a number with a unit (KiB, MiB, GiB)".to_owned())
-            })?,
-            other => return Err(Refusal::WrongType(other.type_name())),
+            })?
         };
-        match kind {
-            Kind::Bytes { min, max } if size >= *min && size <= *max => Ok(size),
-            _ => Err(Refusal::OutOfRange),
+        let Kind::Bytes { min, max } = kind else {
+            return Err(Refusal::OutOfRange);
+        };
+        if (min..=max).contains(&&size) {
+            Ok(size)
+        } else {
+            Err(Refusal::OutOfRange)
         }
     }
 }
@@ -263,4 +277,11 @@ macro_rules! choices {
         }
     )+};
 }
-choices!(WritesMode, ProbePaths, ReportAddress, ReplaceOutdatedPods, LogFormat, LogLevel);
+choices!(
+    WritesMode,
+    ProbePaths,
+    ReportAddress,
+    ReplaceOutdatedPods,
+    LogFormat,
+    LogLevel
+);

@@ -30,7 +30,10 @@ pub struct FlagValue {
 
 impl std::fmt::Debug for FlagValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FlagValue").field("flag", &self.flag).field("path", &self.path).finish()
+        f.debug_struct("FlagValue")
+            .field("flag", &self.flag)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -43,7 +46,11 @@ pub(super) struct Layers<'a> {
 
 impl<'a> Layers<'a> {
     pub(super) fn new(env: &'a BTreeMap<String, String>) -> Self {
-        Self { tree: Tree::default(), problems: Vec::new(), env }
+        Self {
+            tree: Tree::default(),
+            problems: Vec::new(),
+            env,
+        }
     }
 
     pub(super) fn defaults(&mut self) {
@@ -86,9 +93,17 @@ impl<'a> Layers<'a> {
     fn table(&mut self, prefix: &str, table: HashMap<String, Value>, origin: &Origin) {
         // Sorted, so that the same file always gives the same messages.
         for (name, value) in table.into_iter().collect::<BTreeMap<_, _>>() {
-            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            let path = if prefix.is_empty() {
+                name.clone()
+            } else {
+                format!("{prefix}.{name}")
+            };
             // A quoted key with a dot in it is not the nested key of the same spelling.
-            let meaning = if name.contains('.') { Meaning::Unknown } else { keys::meaning(&path) };
+            let meaning = if name.contains('.') {
+                Meaning::Unknown
+            } else {
+                keys::meaning(&path)
+            };
             match (meaning, value.kind) {
                 (Meaning::Section, ValueKind::Table(inner)) => {
                     self.tree.open_section(&path);
@@ -118,7 +133,8 @@ impl<'a> Layers<'a> {
         });
         let set: Vec<_> = set.collect();
         for (path, name, text) in from_environment(set) {
-            self.tree.set(&path, Raw::Text(text), Origin::Variable(name));
+            self.tree
+                .set(&path, Raw::Text(text), Origin::Variable(name));
         }
     }
 
@@ -153,7 +169,12 @@ impl<'a> Layers<'a> {
         }
         for (path, name, text) in from_environment(known) {
             open_sections_of(&mut self.tree, &path);
-            self.value(&path, keys::meaning(&path), Raw::Text(text), Origin::Variable(name));
+            self.value(
+                &path,
+                keys::meaning(&path),
+                Raw::Text(text),
+                Origin::Variable(name),
+            );
         }
     }
 
@@ -161,25 +182,24 @@ impl<'a> Layers<'a> {
         self.tree.begin_layer();
         for FlagValue { flag, path, value } in flags {
             let origin = Origin::Flag(flag.clone());
-            match keys::meaning(path) {
-                Meaning::Value(key) if key.kind.is_secret() => self.problems.push(Problem {
+            if let Some(key) = keys::find(path).filter(|key| key.kind.is_secret()) {
+                self.problems.push(Problem {
                     key: path.clone(),
                     value: None,
                     origin: Some(origin),
                     kind: ProblemKind::SecretInFlag,
                     help: format!("use {} or {path}{FILE_SUFFIX} in a file", key.variable()),
-                }),
-                meaning => {
-                    open_sections_of(&mut self.tree, path);
-                    self.value(path, meaning, Raw::Text(value.clone()), origin);
-                }
+                });
+                continue;
             }
+            open_sections_of(&mut self.tree, path);
+            self.value(path, keys::meaning(path), Raw::Text(value.clone()), origin);
         }
     }
 
     fn value(&mut self, path: &str, meaning: Meaning, raw: Raw, origin: Origin) {
         match meaning {
-            Meaning::Value(_) | Meaning::SecretFile => self.tree.set(path, raw, origin),
+            Meaning::Value | Meaning::SecretFile => self.tree.set(path, raw, origin),
             Meaning::Section => self.problems.push(Problem {
                 key: path.to_owned(),
                 value: None,
@@ -200,9 +220,14 @@ impl<'a> Layers<'a> {
 
 /// Hands the variables to the `config` crate, which never guesses a type: `00123` stays text.
 fn from_environment(set: Vec<(String, String, String)>) -> Vec<(String, String, String)> {
-    let source = set.iter().map(|(path, _, value)| (variable(path), value.clone())).collect();
-    let environment =
-        Environment::with_prefix("KRANE").prefix_separator("__").separator("__").source(Some(source));
+    let source = set
+        .iter()
+        .map(|(path, _, value)| (variable(path), value.clone()))
+        .collect();
+    let environment = Environment::with_prefix("KRANE")
+        .prefix_separator("__")
+        .separator("__")
+        .source(Some(source));
     let mut values = environment.collect().unwrap_or_default();
     let text = |value: Value| value.into_string().unwrap_or_default();
     set.into_iter()
@@ -211,15 +236,22 @@ fn from_environment(set: Vec<(String, String, String)>) -> Vec<(String, String, 
 }
 
 fn open_sections_of(tree: &mut Tree, path: &str) {
-    path.match_indices('.').for_each(|(dot, _)| tree.open_section(&path[..dot]));
+    path.match_indices('.')
+        .for_each(|(dot, _)| tree.open_section(&path[..dot]));
 }
 
 fn path_of_variable(name: &str) -> String {
-    name.get("KRANE__".len()..).unwrap_or_default().to_lowercase().replace("__", ".")
+    name.get("KRANE__".len()..)
+        .unwrap_or_default()
+        .to_lowercase()
+        .replace("__", ".")
 }
 
 fn unknown_variable(name: &str) -> Problem {
-    let known: Vec<_> = keys::known_paths().iter().map(|path| variable(path)).collect();
+    let known: Vec<_> = keys::known_paths()
+        .iter()
+        .map(|path| variable(path))
+        .collect();
     let help = match nearest(name, known.iter().map(String::as_str)) {
         Some(closest) => format!("did you mean {closest}?"),
         None => format!("unset {name}; `krane check-config --print` lists every key"),
@@ -253,8 +285,18 @@ fn syntax_problem(
         Some(error) => {
             let start = error.span().map_or(0, |span| span.start);
             let before = text.get(..start).unwrap_or_default();
-            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-            (before.matches('\n').count() + 1, column, error.message().to_owned())
+            let column = before
+                .rsplit('\n')
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .count()
+                + 1;
+            (
+                before.matches('\n').count() + 1,
+                column,
+                error.message().to_owned(),
+            )
         }
         None => (0, 0, "a number is too large".to_owned()),
     };
@@ -262,7 +304,11 @@ fn syntax_problem(
         key: origin.to_string(),
         value: None,
         origin: None,
-        kind: ProblemKind::Syntax { line, column, reason },
+        kind: ProblemKind::Syntax {
+            line,
+            column,
+            reason,
+        },
         help: "correct the line; text needs quotes, also around ${…}".to_owned(),
     }
 }

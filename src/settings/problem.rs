@@ -148,8 +148,14 @@ pub struct InvalidSettings {
 
 impl fmt::Display for InvalidSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the configuration has {} problem(s)", self.problems.len())?;
-        self.problems.iter().try_for_each(|problem| write!(f, "\n{problem}"))
+        write!(
+            f,
+            "the configuration has {} problem(s)",
+            self.problems.len()
+        )?;
+        self.problems
+            .iter()
+            .try_for_each(|problem| write!(f, "\n{problem}"))
     }
 }
 

@@ -34,6 +34,25 @@ impl Raw {
         }
     }
 
+    /// Whether the value is an empty string or list, which means "not set".
+    pub(super) const fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::List(items) => items.is_empty(),
+            Self::Integer(_) | Self::Float(_) | Self::Boolean(_) | Self::Table | Self::Refused => {
+                false
+            }
+        }
+    }
+
+    pub(super) fn as_text(&self) -> Option<&str> {
+        if let Self::Text(text) = self {
+            Some(text)
+        } else {
+            None
+        }
+    }
+
     /// The value on one line, for messages and `--print`; never called for secrets.
     pub(super) fn show(&self) -> String {
         match self {

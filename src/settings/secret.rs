@@ -22,7 +22,10 @@ pub struct SecretSource {
 
 enum Source {
     Fixed(SecretString),
-    File { path: PathBuf, last: Mutex<LastRead> },
+    File {
+        path: PathBuf,
+        last: Mutex<LastRead>,
+    },
 }
 
 struct LastRead {
@@ -56,14 +59,24 @@ impl SecretSource {
     #[must_use]
     pub fn fixed(secret: &str) -> Self {
         let secret = SecretString::from(without_line_end(secret));
-        Self { source: Arc::new(Source::Fixed(secret)) }
+        Self {
+            source: Arc::new(Source::Fixed(secret)),
+        }
     }
 
     /// A secret in a file; the file must be readable now.
     pub fn file(path: &Path) -> Result<Self, SecretError> {
-        let last = LastRead { secret: read(path)?, failed: false };
-        let source = Source::File { path: path.to_owned(), last: Mutex::new(last) };
-        Ok(Self { source: Arc::new(source) })
+        let last = LastRead {
+            secret: read(path)?,
+            failed: false,
+        };
+        let source = Source::File {
+            path: path.to_owned(),
+            last: Mutex::new(last),
+        };
+        Ok(Self {
+            source: Arc::new(source),
+        })
     }
 
     /// The secret as it is now.
@@ -82,7 +95,10 @@ impl SecretSource {
                 if last.failed || secret.expose_secret() != last.secret.expose_secret() {
                     tracing::info!(path = %path.display(), "secret file was re-read");
                 }
-                *last = LastRead { secret, failed: false };
+                *last = LastRead {
+                    secret,
+                    failed: false,
+                };
             }
             Err(error) if !last.failed => {
                 last.failed = true;
@@ -101,7 +117,10 @@ impl SecretSource {
     pub fn current_list(&self) -> Vec<SecretString> {
         let secret = self.current();
         let parts = secret.expose_secret().split(['\n', ',']).map(str::trim);
-        parts.filter(|part| !part.is_empty()).map(SecretString::from).collect()
+        parts
+            .filter(|part| !part.is_empty())
+            .map(SecretString::from)
+            .collect()
     }
 
     /// The file the secret is read from, if it is in one.
@@ -116,8 +135,15 @@ impl SecretSource {
     /// Refuses what an `Authorization` header could not carry.
     pub(super) fn check_for_header(&self) -> Result<(), SecretError> {
         let secret = self.current();
-        let fits = secret.expose_secret().bytes().all(|byte| (0x20..0x7f).contains(&byte));
-        if fits { Ok(()) } else { Err(SecretError::NotForHeader) }
+        let fits = secret
+            .expose_secret()
+            .bytes()
+            .all(|byte| (0x20..0x7f).contains(&byte));
+        if fits {
+            Ok(())
+        } else {
+            Err(SecretError::NotForHeader)
+        }
     }
 }
 
@@ -141,7 +167,11 @@ fn read(path: &Path) -> Result<SecretString, SecretError> {
     }
     let text = std::str::from_utf8(&bytes).map_err(|_| SecretError::NotText)?;
     let secret = without_line_end(text);
-    if secret.is_empty() { Err(SecretError::Empty) } else { Ok(SecretString::from(secret)) }
+    if secret.is_empty() {
+        Err(SecretError::Empty)
+    } else {
+        Ok(SecretString::from(secret))
+    }
 }
 
 /// Editors and `kubectl create secret --from-file` leave a line break nobody meant.

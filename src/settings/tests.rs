@@ -5,6 +5,7 @@ mod layers;
 mod secrets;
 mod substitution;
 mod table;
+mod values;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,7 +23,10 @@ struct Given {
 impl Given {
     /// Nothing at all: required keys are missing.
     fn nothing() -> Self {
-        Self { input: LoadInput::default(), dir: TempDir::new().unwrap() }
+        Self {
+            input: LoadInput::default(),
+            dir: TempDir::new().unwrap(),
+        }
     }
 
     /// Only what has no default.
@@ -66,7 +70,9 @@ impl Given {
 
     #[track_caller]
     fn settings(&self) -> Settings {
-        self.load().unwrap_or_else(|invalid| panic!("{invalid}")).settings
+        self.load()
+            .unwrap_or_else(|invalid| panic!("{invalid}"))
+            .settings
     }
 
     #[track_caller]
@@ -78,17 +84,28 @@ impl Given {
     #[track_caller]
     fn refused(&self, expected: &str) {
         let problems: Vec<_> = self.problems().iter().map(ToString::to_string).collect();
-        assert_eq!(problems, [expected.replace("{dir}", &self.dir.path().display().to_string())]);
+        assert_eq!(
+            problems,
+            [expected.replace("{dir}", &self.dir.path().display().to_string())]
+        );
     }
 
     /// The value in effect and its origin.
     #[track_caller]
     fn effective(&self, path: &str) -> (String, String) {
         let loaded = self.load().unwrap_or_else(|invalid| panic!("{invalid}"));
-        let values: BTreeMap<_, _> =
-            loaded.effective.values.into_iter().map(|value| (value.path.clone(), value)).collect();
+        let values: BTreeMap<_, _> = loaded
+            .effective
+            .values
+            .into_iter()
+            .map(|value| (value.path.clone(), value))
+            .collect();
         let value = &values[path];
-        let origin = value.origin.as_ref().map(ToString::to_string).unwrap_or_default();
+        let origin = value
+            .origin
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         (value.shown.clone().unwrap_or_default(), origin)
     }
 }

@@ -34,10 +34,21 @@ impl Tree {
             Some(secret) if find(path).is_none() => secret.to_owned(),
             _ => format!("{path}{FILE_SUFFIX}"),
         };
-        if self.entries.get(&other_form).is_some_and(|entry| entry.layer < self.layer) {
+        if self
+            .entries
+            .get(&other_form)
+            .is_some_and(|entry| entry.layer < self.layer)
+        {
             self.entries.remove(&other_form);
         }
-        self.entries.insert(path.to_owned(), Entry { raw, origin, layer: self.layer });
+        self.entries.insert(
+            path.to_owned(),
+            Entry {
+                raw,
+                origin,
+                layer: self.layer,
+            },
+        );
     }
 
     pub(super) fn get(&self, path: &str) -> Option<&Entry> {
@@ -56,7 +67,8 @@ impl Tree {
     pub(super) fn remove_section(&mut self, path: &str) {
         self.sections.remove(path);
         self.entries.retain(|key, _| {
-            !key.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
+            !key.strip_prefix(path)
+                .is_some_and(|rest| rest.starts_with('.'))
         });
     }
 

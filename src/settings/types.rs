@@ -118,12 +118,17 @@ impl Region {
     pub(super) fn from_combined(text: &str) -> Option<Self> {
         let (platform, name) = match text.split_once(':') {
             Some(parts) => parts,
-            None => text.rsplit_once('.').map(|(name, platform)| (platform, name))?,
+            None => text
+                .rsplit_once('.')
+                .map(|(name, platform)| (platform, name))?,
         };
         if platform.is_empty() || name.is_empty() {
             return None;
         }
-        Some(Self { platform: platform.to_owned(), name: name.to_owned() })
+        Some(Self {
+            platform: platform.to_owned(),
+            name: name.to_owned(),
+        })
     }
 }
 
@@ -158,7 +163,9 @@ impl ByteSize {
 
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let unit: u64 = match unit.trim() {
             "" | "B" => 1,
@@ -221,12 +228,20 @@ impl Url {
             return refuse("is not an address");
         };
         // `Uri::port` is also empty for a port that is no number or too large.
-        let authority = uri.authority().map(http::uri::Authority::as_str).unwrap_or_default();
-        let port = authority.strip_prefix(uri.host().unwrap_or_default()).unwrap_or_default();
+        let authority = uri
+            .authority()
+            .map(http::uri::Authority::as_str)
+            .unwrap_or_default();
+        let port = authority
+            .strip_prefix(uri.host().unwrap_or_default())
+            .unwrap_or_default();
         if !port.is_empty() && uri.port_u16().is_none_or(|port| port == 0) {
             return refuse("must have a port from 1 to 65535");
         }
-        Ok(Self { text: text.to_owned(), uri })
+        Ok(Self {
+            text: text.to_owned(),
+            uri,
+        })
     }
 
     /// The address as it was configured, without a trailing slash.
@@ -267,7 +282,9 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, tail) = rest.split_at(digits);
-        let letters = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let letters = tail
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(letters);
         let seconds = match unit {
             "ns" => 1e-9,
@@ -288,10 +305,13 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
 /// Writes a duration the way a configuration would: `500ms`, `60s`, `24h`.
 pub(super) fn show_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
-    match millis {
-        0 => "0".to_owned(),
-        _ if millis % 3_600_000 == 0 => format!("{}h", millis / 3_600_000),
-        _ if millis % 1_000 == 0 => format!("{}s", millis / 1_000),
-        _ => format!("{millis}ms"),
+    if millis == 0 {
+        "0".to_owned()
+    } else if millis.is_multiple_of(3_600_000) {
+        format!("{}h", millis / 3_600_000)
+    } else if millis.is_multiple_of(1_000) {
+        format!("{}s", millis / 1_000)
+    } else {
+        format!("{millis}ms")
     }
 }

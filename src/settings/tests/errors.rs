@@ -6,7 +6,11 @@ use super::Given;
 /// The fields an operator would fix, in the order they are reported.
 #[track_caller]
 fn wrong_keys(given: &Given) -> Vec<String> {
-    given.problems().into_iter().map(|problem| problem.key).collect()
+    given
+        .problems()
+        .into_iter()
+        .map(|problem| problem.key)
+        .collect()
 }
 
 /// unkeyed/unkey#5045 (A59): settings were accepted and failed later in odd ways.
@@ -48,14 +52,32 @@ fn each_bad_field_alone_is_refused() {
         ("UNKEY_CONTROL_PLANE_URL", "ftp://x", "control.url"),
         ("UNKEY_RPC_PORT", "0", "rpc_port"),
         ("UNKEY_RPC_PORT", "70000", "rpc_port"),
-        ("UNKEY_PROMETHEUS_PORT", "8070", "observability.metrics.prometheus_port"),
-        ("UNKEY_LOG_SAMPLE_RATE", "1.5", "observability.logging.sample_rate"),
+        (
+            "UNKEY_PROMETHEUS_PORT",
+            "8070",
+            "observability.metrics.prometheus_port",
+        ),
+        (
+            "UNKEY_LOG_SAMPLE_RATE",
+            "1.5",
+            "observability.logging.sample_rate",
+        ),
         ("UNKEY_REGION", "", "region"),
         ("UNKEY_CONTROL_PLANE_BEARER", "", "control.token"),
     ] {
-        assert_eq!(wrong_keys(&Given::required().env(name, value)), [key], "{name}={value}");
+        assert_eq!(
+            wrong_keys(&Given::required().env(name, value)),
+            [key],
+            "{name}={value}"
+        );
     }
-    assert!(Given::required().env("UNKEY_VAULT_URL", "").settings().vault.is_none());
+    assert!(
+        Given::required()
+            .env("UNKEY_VAULT_URL", "")
+            .settings()
+            .vault
+            .is_none()
+    );
 }
 
 #[test]
@@ -73,17 +95,19 @@ fn a_problem_names_key_value_origin_and_fix() {
         "safety.writes must be on or off; value \"never\"; from flag --set; \
          set safety.writes to on or off, such as on",
     );
-    Given::nothing().file("region = 'us-east-1.aws'\ncontrol.token = 't'").refused(
-        "control.url is required; set control.url, such as \"https://control.example.com\", \
+    Given::nothing()
+        .file("region = 'us-east-1.aws'\ncontrol.token = 't'")
+        .refused(
+            "control.url is required; set control.url, such as \"https://control.example.com\", \
          or KRANE__CONTROL__URL",
-    );
+        );
 }
 
 #[test]
 fn an_unknown_key_is_named_with_the_nearest_known_one() {
-    Given::required().file("[contrl]\nurl = 'x'").refused(
-        "contrl is not a known key; from file {dir}/1.toml; did you mean control?",
-    );
+    Given::required()
+        .file("[contrl]\nurl = 'x'")
+        .refused("contrl is not a known key; from file {dir}/1.toml; did you mean control?");
     Given::required().file("control.urll = 'x'").refused(
         "control.urll is not a known key; from file {dir}/1.toml; did you mean control.url?",
     );
@@ -91,19 +115,21 @@ fn an_unknown_key_is_named_with_the_nearest_known_one() {
         "control.token_fil is not a known key; from file {dir}/1.toml; \
          did you mean control.token_file?",
     );
-    Given::required().file("RPC_PORT = 1").refused(
-        "RPC_PORT is not a known key; from file {dir}/1.toml; did you mean rpc_port?",
-    );
+    Given::required()
+        .file("RPC_PORT = 1")
+        .refused("RPC_PORT is not a known key; from file {dir}/1.toml; did you mean rpc_port?");
     Given::required().file("'control.url' = 'x'").refused(
         "control.url is not a known key; from file {dir}/1.toml; did you mean control.url?",
     );
-    Given::required().set("rpc_prot", "1").refused(
-        "rpc_prot is not a known key; from flag --set; did you mean rpc_port?",
-    );
-    Given::required().file("[cluster]\ncell_id = 'c'\nregion = 'r'\nplatform = 'p'").refused(
-        "cluster is not a known key; from file {dir}/1.toml; \
+    Given::required()
+        .set("rpc_prot", "1")
+        .refused("rpc_prot is not a known key; from flag --set; did you mean rpc_port?");
+    Given::required()
+        .file("[cluster]\ncell_id = 'c'\nregion = 'r'\nplatform = 'p'")
+        .refused(
+            "cluster is not a known key; from file {dir}/1.toml; \
          move `region` and `platform` to the top of the file, remove the rest",
-    );
+        );
     Given::required().file("completely_different = 1").refused(
         "completely_different is not a known key; from file {dir}/1.toml; \
          remove completely_different; `krane check-config --print` lists every key",
@@ -148,28 +174,40 @@ fn a_file_that_is_missing_or_not_toml_is_named() {
         "/no/such/krane.toml cannot be read: entity not found; \
          check the path given with --config or UNKEY_CONFIG",
     );
-    Given::required().file("a = 1\nrpc_port = ${PORT}\n").refused(
-        "file {dir}/1.toml is not valid TOML at line 2, column 13: \
+    Given::required()
+        .file("a = 1\nrpc_port = ${PORT}\n")
+        .refused(
+            "file {dir}/1.toml is not valid TOML at line 2, column 13: \
          unexpected key or value, expected newline, `#`; \
          correct the line; text needs quotes, also around ${…}",
-    );
-    Given::required().file("rpc_port = 99999999999999999999").refused(
-        "file {dir}/1.toml is not valid TOML: a number is too large; \
+        );
+    Given::required()
+        .file("rpc_port = 99999999999999999999")
+        .refused(
+            "file {dir}/1.toml is not valid TOML: a number is too large; \
          correct the line; text needs quotes, also around ${…}",
-    );
+        );
 }
 
 #[test]
 fn groups_are_set_as_a_whole() {
-    Given::required().file("[registry]\nurl = 'r'\nusername = 'u'").refused(
-        "registry.password is needed together with registry.url, registry.username; \
+    Given::required()
+        .file("[registry]\nurl = 'r'\nusername = 'u'")
+        .refused(
+            "registry.password is needed together with registry.url, registry.username; \
          set registry.password too, or remove registry.url, registry.username",
-    );
+        );
     Given::required().file("[registry]").refused(
         "registry is needed together with its keys; \
          set registry.url, registry.username, registry.password, or remove the section",
     );
-    assert!(Given::required().env("UNKEY_REGISTRY_URL", "").settings().registry.is_none());
+    assert!(
+        Given::required()
+            .env("UNKEY_REGISTRY_URL", "")
+            .settings()
+            .registry
+            .is_none()
+    );
     assert_eq!(
         wrong_keys(&Given::required().file("vault.s3.bucket = 'b'")),
         [
@@ -181,26 +219,41 @@ fn groups_are_set_as_a_whole() {
     );
     let given = Given::required();
     let pem = given.write("tls.crt", "x").display().to_string();
-    assert_eq!(wrong_keys(&given.file(&format!("rpc.tls.cert = '{pem}'"))), ["rpc.tls.key"]);
+    assert_eq!(
+        wrong_keys(&given.file(&format!("rpc.tls.cert = '{pem}'"))),
+        ["rpc.tls.key"]
+    );
     // A token without an address is no vault, and no error.
-    assert!(Given::required().file("vault.token = 't'").settings().vault.is_none());
+    assert!(
+        Given::required()
+            .file("vault.token = 't'")
+            .settings()
+            .vault
+            .is_none()
+    );
 }
 
 #[test]
 fn settings_that_contradict_each_other_are_refused() {
-    Given::required().file("[lease]\nduration = '5s'\nrenew = '10s'").refused(
-        "lease.renew must be less than lease.duration (5s); value \"10s\"; \
+    Given::required()
+        .file("[lease]\nduration = '5s'\nrenew = '10s'")
+        .refused(
+            "lease.renew must be less than lease.duration (5s); value \"10s\"; \
          from file {dir}/1.toml; lower lease.renew or raise lease.duration",
-    );
-    Given::required().file("lease.duration = '15500ms'").refused(
-        "lease.duration must be whole seconds; value \"15500ms\"; from file {dir}/1.toml; \
+        );
+    Given::required()
+        .file("lease.duration = '15500ms'")
+        .refused(
+            "lease.duration must be whole seconds; value \"15500ms\"; from file {dir}/1.toml; \
          round it, such as \"15s\"",
-    );
-    Given::required().set("admin.listen", "0.0.0.0:9091").refused(
-        "admin.listen needs admin.token, it is reachable from outside; value \"0.0.0.0:9091\"; \
+        );
+    Given::required()
+        .set("admin.listen", "0.0.0.0:9091")
+        .refused(
+            "admin.listen needs admin.token, it is reachable from outside; value \"0.0.0.0:9091\"; \
          from flag --set; set admin.token_file, or listen on 127.0.0.1 and use \
          kubectl port-forward",
-    );
+        );
     Given::required().file("rpc_port = 9091").refused(
         "admin.listen is the same port as rpc_port; value \"127.0.0.1:9091\"; \
          from built-in default; give admin.listen or rpc_port another port",
@@ -216,4 +269,17 @@ fn the_nearest_name_is_close_or_none() {
     assert_eq!(nearest("port"), None);
     assert_eq!(nearest(""), None);
     assert_eq!(nearest("ünïcode"), None);
+}
+
+#[test]
+fn directives_that_cannot_be_read_are_a_problem() {
+    let given = Given::required().env("RUST_LOG", "krane=loud");
+    let [problem] = &given.problems()[..] else {
+        panic!("must be one problem");
+    };
+    assert_eq!(problem.key, "RUST_LOG");
+    assert_eq!(problem.kind.code(), "krane::config::malformed");
+    let given = Given::required().env("RUST_LOG", "warn,krane=debug");
+    let directives = given.settings().observability.logging.directives;
+    assert_eq!(directives.as_deref(), Some("warn,krane=debug"));
 }

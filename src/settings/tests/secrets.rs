@@ -64,7 +64,10 @@ fn an_unusable_secret_file_is_a_problem_at_start() {
         "control.token_file names {dir}/empty, which is empty; \
          from environment variable KRANE__CONTROL__TOKEN_FILE; {help}"
     ));
-    for (name, reason) in [("none", "cannot be read: entity not found"), ("binary", "is not text")] {
+    for (name, reason) in [
+        ("none", "cannot be read: entity not found"),
+        ("binary", "is not text"),
+    ] {
         let path = format!("{dir}/{name}");
         let given = Given::required().file(&format!("control.token_file = '{path}'"));
         given.refused(&format!(
@@ -101,6 +104,17 @@ fn a_secret_is_text_and_keeps_its_zeros() {
     );
 }
 
+/// `token_file` with the token itself is a likely mistake.
+#[test]
+fn a_secret_in_the_place_of_its_path_is_not_repeated() {
+    let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", CANARY);
+    given.refused(
+        "control.token_file names a file, which cannot be read: entity not found; \
+         from environment variable KRANE__CONTROL__TOKEN_FILE; \
+         check that the file is mounted, readable and not empty",
+    );
+}
+
 /// Every secret planted directly, in `_file` and in `${…}`.
 fn planted() -> Vec<Given> {
     let direct = |given: Given| {
@@ -113,7 +127,10 @@ fn planted() -> Vec<Given> {
     let path = files.write("canary", CANARY).display().to_string();
     let mut references = Given::required().file(complete).env("CANARY", CANARY);
     for key in KEYS.iter().filter(|key| key.kind.is_secret()) {
-        files = files.env(&format!("{}{}", key.variable(), FILE_SUFFIX.to_uppercase()), &path);
+        files = files.env(
+            &format!("{}{}", key.variable(), FILE_SUFFIX.to_uppercase()),
+            &path,
+        );
         references = references.file(&format!("{} = '${{CANARY}}'", key.path));
     }
     vec![direct(Given::required().file(complete)), files, references]
@@ -125,7 +142,11 @@ fn no_secret_is_in_the_effective_configuration_or_in_debug_output() {
         let loaded = given.load().unwrap_or_else(|invalid| panic!("{invalid}"));
         let Settings { control, .. } = &loaded.settings;
         assert_eq!(current(&control.token), CANARY);
-        for output in [loaded.effective.to_string(), format!("{loaded:?}"), format!("{loaded:#?}")] {
+        for output in [
+            loaded.effective.to_string(),
+            format!("{loaded:?}"),
+            format!("{loaded:#?}"),
+        ] {
             assert!(!output.contains(CANARY), "{output}");
         }
     }
@@ -135,6 +156,7 @@ fn no_secret_is_in_the_effective_configuration_or_in_debug_output() {
 fn no_secret_is_in_a_problem() {
     let wrong = [
         format!("control.token = ['{CANARY}']"),
+        format!("control.token_file = ['{CANARY}']"),
         format!("control.token = '{CANARY}\\n'\nscheduler.token = \"{CANARY}\\u0007\""),
         format!("control.token = '{CANARY}${{'"),
         format!("control.token = '${{MISSING}}{CANARY}'"),

@@ -8,7 +8,10 @@ use super::super::substitute::{SubstituteError, substitute};
 use super::Given;
 
 fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
 }
 
 #[test]
@@ -33,9 +36,16 @@ fn references_are_replaced_and_everything_else_stays() {
     }
     let undefined = |name: &str| Err(SubstituteError::Undefined(name.to_owned()));
     assert_eq!(substitute("a${B}", &env), undefined("B"));
-    assert_eq!(substitute("$B", &env), Err(SubstituteError::UndefinedBare("B".to_owned())));
+    assert_eq!(
+        substitute("$B", &env),
+        Err(SubstituteError::UndefinedBare("B".to_owned()))
+    );
     for text in ["${A", "${}", "${a-b}", "${1}", "${:-d}"] {
-        assert_eq!(substitute(text, &env), Err(SubstituteError::Malformed), "{text}");
+        assert_eq!(
+            substitute(text, &env),
+            Err(SubstituteError::Malformed),
+            "{text}"
+        );
     }
 }
 
@@ -53,7 +63,13 @@ fn a_variable_cannot_become_toml() {
 fn variables_and_flags_are_taken_as_they_are() {
     let given = Given::required().env("KRANE__STORAGE_CLASS_NAME", "${HOME}");
     assert_eq!(given.settings().storage_class_name, "${HOME}");
-    assert_eq!(given.set("storage_class_name", "$HOME").settings().storage_class_name, "$HOME");
+    assert_eq!(
+        given
+            .set("storage_class_name", "$HOME")
+            .settings()
+            .storage_class_name,
+        "$HOME"
+    );
 }
 
 #[test]
@@ -63,7 +79,13 @@ fn a_reference_that_a_higher_layer_replaces_is_not_looked_at() {
         "storage_class_name refers to the variable MISSING, which is not set; \
          value \"${MISSING}\"; from file {dir}/1.toml; set MISSING, or write ${MISSING:-default}",
     );
-    assert_eq!(given.set("storage_class_name", "gp3").settings().storage_class_name, "gp3");
+    assert_eq!(
+        given
+            .set("storage_class_name", "gp3")
+            .settings()
+            .storage_class_name,
+        "gp3"
+    );
 }
 
 proptest! {

@@ -68,12 +68,24 @@ const WITHOUT_DEFAULT: &[&str] = &[
 fn every_key_has_its_documented_default_or_none() {
     let loaded = Given::required().load().unwrap();
     for (path, expected) in DEFAULTS {
-        let value = loaded.effective.values.iter().find(|value| value.path == *path).unwrap();
-        assert_eq!(value.shown.as_deref().unwrap_or_default(), *expected, "{path}");
+        let value = loaded
+            .effective
+            .values
+            .iter()
+            .find(|value| value.path == *path)
+            .unwrap();
+        assert_eq!(
+            value.shown.as_deref().unwrap_or_default(),
+            *expected,
+            "{path}"
+        );
         assert_eq!(value.origin, Some(Origin::Default), "{path}");
     }
-    let covered: BTreeSet<_> =
-        DEFAULTS.iter().map(|(path, _)| *path).chain(WITHOUT_DEFAULT.iter().copied()).collect();
+    let covered: BTreeSet<_> = DEFAULTS
+        .iter()
+        .map(|(path, _)| *path)
+        .chain(WITHOUT_DEFAULT.iter().copied())
+        .collect();
     assert_eq!(covered, KEYS.iter().map(|key| key.path).collect());
 }
 
@@ -83,14 +95,19 @@ fn the_default_file_mentions_every_key_and_the_file_form_of_every_secret() {
         let name = key.path.rsplit('.').next().unwrap();
         let mentions = |name: &str| {
             let assigned = |line: &str| line.trim_start_matches(['#', ' ']).starts_with(name);
-            DEFAULT_TOML.lines().any(|line| assigned(line) && line.contains(" ="))
+            DEFAULT_TOML
+                .lines()
+                .any(|line| assigned(line) && line.contains(" ="))
         };
         let file_form = format!("{name}{FILE_SUFFIX}");
         let documented = mentions(&format!("{name} ="))
             || (key.kind.is_secret() && mentions(&format!("{file_form} =")));
         assert!(documented, "{} is not in config/default.toml", key.path);
         if key.kind.is_secret() {
-            assert!(DEFAULT_TOML.contains(&file_form), "{file_form} is not in config/default.toml");
+            assert!(
+                DEFAULT_TOML.contains(&file_form),
+                "{file_form} is not in config/default.toml"
+            );
         }
     }
 }
@@ -113,17 +130,19 @@ fn everything() -> Given {
 
 /// A valid value for the key, as text; files named by it exist.
 fn valid(key: &Key, given: &Given) -> String {
-    match key.kind {
-        Kind::Path => given.write("other.pem", "pem").display().to_string(),
-        _ => key.example.to_owned(),
+    if key.kind == Kind::Path {
+        given.write("other.pem", "pem").display().to_string()
+    } else {
+        key.example.to_owned()
     }
 }
 
 /// One line of TOML that sets `path`.
 fn assignment(path: &str, value: &str, kind: Kind) -> String {
-    match kind {
-        Kind::Integer { .. } | Kind::Boolean | Kind::Fraction => format!("{path} = {value}\n"),
-        _ => format!("{path} = '{value}'\n"),
+    if matches!(kind, Kind::Integer { .. } | Kind::Boolean | Kind::Fraction) {
+        format!("{path} = {value}\n")
+    } else {
+        format!("{path} = '{value}'\n")
     }
 }
 
@@ -134,7 +153,12 @@ fn every_key_can_be_set_in_a_file() {
         let value = valid(key, &given);
         let given = given.file(&assignment(key.path, &value, key.kind));
         let (shown, origin) = given.effective(key.path);
-        assert_eq!(origin, format!("file {}", given.input.files[2].display()), "{}", key.path);
+        assert_eq!(
+            origin,
+            format!("file {}", given.input.files[2].display()),
+            "{}",
+            key.path
+        );
         check_shown(key, &shown, &value);
     }
 }
@@ -171,7 +195,12 @@ fn every_key_but_a_secret_can_be_set_by_a_flag() {
         let given = given.set(key.path, &value);
         if key.kind.is_secret() {
             let problem = given.problems().remove(0);
-            assert_eq!(problem.kind.code(), "krane::config::secret_in_flag", "{}", key.path);
+            assert_eq!(
+                problem.kind.code(),
+                "krane::config::secret_in_flag",
+                "{}",
+                key.path
+            );
             assert!(!problem.to_string().contains(&value), "{problem}");
         } else {
             let (shown, origin) = given.effective(key.path);
@@ -211,8 +240,15 @@ fn every_key_refuses_a_value_of_another_type() {
         let given = everything().file(&format!("{} = [7]\n", key.path));
         let origin = Origin::File(given.input.files[2].clone());
         let problems = given.problems();
-        let problem = problems.iter().find(|problem| problem.key == key.path).unwrap();
-        assert_eq!(problem.kind.code(), "krane::config::wrong_type", "{problem}");
+        let problem = problems
+            .iter()
+            .find(|problem| problem.key == key.path)
+            .unwrap();
+        assert_eq!(
+            problem.kind.code(),
+            "krane::config::wrong_type",
+            "{problem}"
+        );
         assert_eq!(problem.origin.as_ref(), Some(&origin));
         assert_eq!(problem.value.is_none(), key.kind.is_secret(), "{problem}");
     }
@@ -223,12 +259,23 @@ fn unacceptable(kind: &Kind) -> Vec<String> {
         Kind::Text => &["two\nlines", " spaces "],
         Kind::Integer { min, max } => {
             let huge = "99999999999999999999999999999999999999";
-            return vec![(min - 1).to_string(), (max + 1).to_string(), huge.to_owned()];
+            return vec![
+                (min - 1).to_string(),
+                (max + 1).to_string(),
+                huge.to_owned(),
+            ];
         }
         Kind::Fraction => &["1.5", "-0.1", "NaN", "inf"],
         Kind::Boolean => &["perhaps", ""],
         Kind::Duration { .. } => &["2000h", "-1s", "10", "1.5", "ten seconds", "1s2", ""],
-        Kind::Bytes { .. } => &["1B", "900GiB", "many", "1.5MiB", "99999999999999999999GiB", ""],
+        Kind::Bytes { .. } => &[
+            "1B",
+            "900GiB",
+            "many",
+            "1.5MiB",
+            "99999999999999999999GiB",
+            "",
+        ],
         Kind::Url => &[
             "ctrl:8080",
             "ftp://x",
@@ -265,11 +312,21 @@ fn every_key_refuses_values_outside_its_range() {
 
 #[test]
 fn keys_and_their_other_names_are_unique() {
-    let flat: Vec<_> = KEYS.iter().filter_map(|key| key.flat).chain([OTEL_ENABLED]).collect();
+    let flat: Vec<_> = KEYS
+        .iter()
+        .filter_map(|key| key.flat)
+        .chain([OTEL_ENABLED])
+        .collect();
     let flags: Vec<_> = KEYS.iter().filter_map(|key| key.flag).collect();
     for names in [flat, flags, KEYS.iter().map(|key| key.path).collect()] {
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     }
-    assert!(KEYS.iter().all(|key| find(key.path).is_some_and(|found| found.path == key.path)));
-    assert!(KEYS.iter().all(|key| !(key.kind.is_secret() && key.flag.is_some())));
+    assert!(
+        KEYS.iter()
+            .all(|key| find(key.path).is_some_and(|found| found.path == key.path))
+    );
+    assert!(
+        KEYS.iter()
+            .all(|key| !(key.kind.is_secret() && key.flag.is_some()))
+    );
 }

@@ -1,0 +1,110 @@
+//! Secrets, given directly or by their files.
+
+use std::path::{Path, PathBuf};
+
+use super::super::keys::{FILE_SUFFIX, Key, find};
+use super::super::kind::{FromRaw, Kind, Refusal};
+use super::super::problem::ProblemKind;
+use super::super::raw::Raw;
+use super::super::secret::{SecretError, SecretSource};
+use super::super::tree::Entry;
+use super::{Read, Reader, Recorded};
+
+impl Reader {
+    /// A secret that must be there, given directly or by its file.
+    pub(in super::super) fn required_secret(&mut self, path: &str) -> Read<SecretSource> {
+        match self.optional_secret(path)? {
+            Some(secret) => Ok(secret),
+            None => Err(self.missing(path)),
+        }
+    }
+
+    /// A secret that may be left out.
+    pub(in super::super) fn optional_secret(&mut self, path: &str) -> Read<Option<SecretSource>> {
+        let file_path = format!("{path}{FILE_SUFFIX}");
+        let direct = self
+            .tree
+            .get(path)
+            .filter(|entry| !entry.raw.is_empty())
+            .cloned();
+        let file = self
+            .tree
+            .get(&file_path)
+            .filter(|entry| !entry.raw.is_empty())
+            .cloned();
+        let Some(key) = find(path) else {
+            return Ok(None);
+        };
+        match (direct, file) {
+            (None, None) => Ok(None),
+            (Some(direct), Some(_)) => {
+                let help = format!("remove {path} or {file_path}");
+                Err(self.record(
+                    path,
+                    None,
+                    Some(direct.origin),
+                    ProblemKind::BothForms,
+                    help,
+                ))
+            }
+            (Some(entry), None) => self.direct_secret(key, &entry).map(Some),
+            (None, Some(entry)) => self.secret_file(key, &file_path, &entry).map(Some),
+        }
+    }
+
+    fn direct_secret(&mut self, key: &Key, entry: &Entry) -> Read<SecretSource> {
+        let text = match (&entry.raw, &key.kind) {
+            (Raw::Refused, _) => return Err(Recorded),
+            (Raw::Text(text), _) => text.clone(),
+            (Raw::List(items), Kind::SecretList)
+                if items.iter().all(|item| item.as_text().is_some()) =>
+            {
+                let texts: Vec<_> = items.iter().filter_map(Raw::as_text).collect();
+                texts.join("\n")
+            }
+            // A number is refused rather than turned into text: 00123 would have lost its zeros.
+            (other, _) => {
+                return Err(self.refuse(key, entry, Refusal::WrongType(other.type_name())));
+            }
+        };
+        let secret = SecretSource::fixed(&text);
+        match checked(key, secret) {
+            Ok(secret) => Ok(secret),
+            Err(error) => {
+                let refusal = Refusal::Malformed(error.to_string());
+                Err(self.refuse(key, entry, refusal))
+            }
+        }
+    }
+
+    fn secret_file(&mut self, key: &Key, file_path: &str, entry: &Entry) -> Read<SecretSource> {
+        let path = match PathBuf::from_raw(&entry.raw, &Kind::Path) {
+            _ if matches!(entry.raw, Raw::Refused) => return Err(Recorded),
+            Ok(path) => path,
+            Err(_) => {
+                let expected = Kind::Path.describe();
+                let kind = ProblemKind::WrongType {
+                    expected,
+                    found: entry.raw.type_name(),
+                };
+                let help = format!("set {file_path} to a path, such as {}", key.example);
+                return Err(self.record(file_path, None, Some(entry.origin.clone()), kind, help));
+            }
+        };
+        let secret = SecretSource::file(&path).and_then(|secret| checked(key, secret));
+        // What has no folder is more likely a secret in the wrong place than a path.
+        let shown = if path.components().count() > 1 {
+            &*path
+        } else {
+            Path::new("a file")
+        };
+        secret.map_err(|error| self.unusable_file(file_path, entry.origin.clone(), shown, &error))
+    }
+}
+
+fn checked(key: &Key, secret: SecretSource) -> Result<SecretSource, SecretError> {
+    if key.kind == Kind::Token {
+        secret.check_for_header()?;
+    }
+    Ok(secret)
+}
