@@ -40,9 +40,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let process = LoadInput::from_process();
     let terminal = Terminal::of_process(&process.env);
     match Cli::try_parse_from(arguments) {
-        Ok(Cli { verb: Verb::Run(run) }) => run.execute(process, &terminal),
-        Ok(Cli { verb: Verb::CheckConfig(check) }) => check.execute(process, &terminal),
-        Ok(Cli { verb: Verb::Version }) => terminal.data(&format!("krane {}\n", version::LONG)),
+        Ok(Cli {
+            verb: Verb::Run(run),
+        }) => run.execute(process, &terminal),
+        Ok(Cli {
+            verb: Verb::CheckConfig(check),
+        }) => check.execute(process, &terminal),
+        Ok(Cli {
+            verb: Verb::Version,
+        }) => terminal.data(&format!("krane {}\n", version::LONG)),
         Err(usage) => {
             // Help and `--version` are errors of the parser too, with exit code 0. Nobody is left
             // to tell when the output is closed.

@@ -26,7 +26,8 @@ impl SettingFlags {
 }
 
 fn flagged() -> impl Iterator<Item = (&'static Key, &'static str)> {
-    KEYS.iter().filter_map(|key| Some((key, key.flag?.strip_prefix("--")?)))
+    KEYS.iter()
+        .filter_map(|key| Some((key, key.flag?.strip_prefix("--")?)))
 }
 
 impl Args for SettingFlags {
@@ -46,7 +47,10 @@ impl Args for SettingFlags {
             .help("Set any key, such as `--set resync.interval=30s`");
         let command = flagged().fold(command.arg(config), |command, (key, flag)| {
             let help = format!("Set {}: {}", key.path, key.kind.describe());
-            let arg = Arg::new(key.path).long(flag).value_name("VALUE").action(ArgAction::Append);
+            let arg = Arg::new(key.path)
+                .long(flag)
+                .value_name("VALUE")
+                .action(ArgAction::Append);
             command.arg(arg.help_heading(HEADING).help(help))
         });
         command.arg(set)
@@ -65,16 +69,34 @@ impl FromArgMatches for SettingFlags {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.files = matches.get_many(CONFIG).into_iter().flatten().cloned().collect();
+        self.files = matches
+            .get_many(CONFIG)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
         // Sorted by place, so that the last one on the line wins whatever it is called.
         let mut placed = Vec::new();
         for (key, flag) in flagged() {
             let values = matches.get_many::<String>(key.path).into_iter().flatten();
-            for (place, value) in matches.indices_of(key.path).into_iter().flatten().zip(values) {
-                placed.push((place, format!("--{flag}"), key.path.to_owned(), value.clone()));
+            for (place, value) in matches
+                .indices_of(key.path)
+                .into_iter()
+                .flatten()
+                .zip(values)
+            {
+                placed.push((
+                    place,
+                    format!("--{flag}"),
+                    key.path.to_owned(),
+                    value.clone(),
+                ));
             }
         }
-        let values = matches.get_many::<(String, String)>(SET).into_iter().flatten();
+        let values = matches
+            .get_many::<(String, String)>(SET)
+            .into_iter()
+            .flatten();
         for (place, (path, value)) in matches.indices_of(SET).into_iter().flatten().zip(values) {
             placed.push((place, "--set".to_owned(), path.clone(), value.clone()));
         }
@@ -86,6 +108,8 @@ impl FromArgMatches for SettingFlags {
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE, such as rpc_port=8071")?;
+    let (key, value) = text
+        .split_once('=')
+        .ok_or("must be KEY=VALUE, such as rpc_port=8071")?;
     Ok((key.trim().to_owned(), value.to_owned()))
 }

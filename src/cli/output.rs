@@ -24,48 +24,64 @@ impl Terminal {
     pub(super) fn of_process(env: &BTreeMap<String, String>) -> Self {
         let forbidden = env.get("NO_COLOR").is_some_and(|value| !value.is_empty())
             || env.get("TERM").is_some_and(|term| term == "dumb");
-        Self { color: io::stderr().is_terminal() && !forbidden }
+        Self {
+            color: io::stderr().is_terminal() && !forbidden,
+        }
     }
 
     /// Writes the result of a verb. A closed pipe is no failure: the reader has had enough.
-    #[expect(clippy::unused_self, reason = "output belongs to the terminal, coloured or not")]
     pub(super) fn data(&self, text: &str) -> ExitCode {
         let mut stdout = io::stdout().lock();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        let written = stdout.write_all(text.as_bytes());
+        match written.and_then(|()| stdout.flush()) {
             Ok(()) => ExitCode::from(exit::OK),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(exit::OK),
-            Err(_) => ExitCode::from(exit::UNAVAILABLE),
+            Err(error) => {
+                let sentence = format!("the result could not be written: {error}");
+                self.failure(
+                    "krane::cli::output",
+                    &sentence,
+                    &[],
+                    "check where stdout goes",
+                );
+                ExitCode::from(exit::UNAVAILABLE)
+            }
         }
     }
 
     /// Tells a person something. There is nowhere to report that stderr is closed.
-    pub(super) fn chatter(&self, text: &str) {
+    fn chatter(text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 
     /// One line that says all is well.
     pub(super) fn success(&self, text: &str) {
         let mark = self.paint(GREEN, "✔");
-        self.chatter(&format!("{mark} {text}\n"));
+        Self::chatter(&format!("{mark} {text}\n"));
     }
 
     /// One failure with its facts and what to do about it.
     pub(super) fn failure(&self, code: &str, sentence: &str, facts: &[(&str, &str)], help: &str) {
-        self.chatter(&self.render_failure(code, sentence, facts, help));
+        Self::chatter(&self.render_failure(code, sentence, facts, help));
     }
 
     /// Every problem of a configuration, and their number.
     pub(super) fn invalid_settings(&self, invalid: &InvalidSettings) {
-        self.chatter(&self.render_invalid(invalid));
+        Self::chatter(&self.render_invalid(invalid));
     }
 
     fn render_invalid(&self, invalid: &InvalidSettings) -> String {
         let mut text = String::new();
         for problem in &invalid.problems {
             let origin = problem.origin.as_ref().map(ToString::to_string);
-            let facts = [("value", problem.value.as_deref()), ("from", origin.as_deref())];
-            let facts: Vec<_> =
-                facts.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect();
+            let facts = [
+                ("value", problem.value.as_deref()),
+                ("from", origin.as_deref()),
+            ];
+            let facts: Vec<_> = facts
+                .into_iter()
+                .filter_map(|(name, fact)| Some((name, fact?)))
+                .collect();
             let sentence = format!("{} {}", problem.key, problem.kind);
             text += &self.render_failure(problem.kind.code(), &sentence, &facts, &problem.help);
             text.push('\n');
@@ -89,14 +105,22 @@ impl Terminal {
         let (mark, sentence) = (self.paint(RED, "✗"), self.paint(BOLD, sentence));
         let mut text = format!("{mark} {sentence}  {}\n", self.paint(DIM, code));
         for (name, fact) in facts {
-            let _ = writeln!(text, "  {} {fact}", self.paint(DIM, &format!("├ {name:<6}")));
+            let _ = writeln!(
+                text,
+                "  {} {fact}",
+                self.paint(DIM, &format!("├ {name:<6}"))
+            );
         }
         let _ = writeln!(text, "  {} {help}", self.paint(DIM, "╰ help  "));
         text
     }
 
     fn paint(&self, style: &str, text: &str) -> String {
-        if self.color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color {
+            format!("\x1b[{style}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     #[cfg(test)]

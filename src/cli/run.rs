@@ -51,7 +51,10 @@ impl Run {
                 return ExitCode::from(exit::CONFIG);
             }
         };
-        let result = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        let result = match tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+        {
             Ok(runtime) => {
                 let result = runtime.block_on(run(settings));
                 // A flush that is still blocked must not hold up the exit.
@@ -115,24 +118,35 @@ async fn run(settings: Settings) -> Result<(), Failure> {
 async fn agent(settings: Settings, listeners: Listeners) -> Result<(), Failure> {
     crate::run::run(settings, listeners).await.map_err(|error| {
         let (code, name, help) = match &error {
-            RunError::Kubernetes(_) => {
-                (exit::CONFIG, "krane::run::kubernetes", "check the ServiceAccount or kubeconfig")
-            }
-            RunError::ControlPlane(_) => {
-                (exit::CONFIG, "krane::run::control_plane", "check control.url and control.ca_file")
-            }
-            RunError::Tls(_) => {
-                (exit::CONFIG, "krane::run::tls", "check rpc.tls.cert and rpc.tls.key")
-            }
-            RunError::Interrupted { code } => {
-                (*code, "krane::run::interrupted", "wait for the ordered stop next time")
-            }
+            RunError::Kubernetes(_) => (
+                exit::CONFIG,
+                "krane::run::kubernetes",
+                "check the ServiceAccount or kubeconfig",
+            ),
+            RunError::ControlPlane(_) => (
+                exit::CONFIG,
+                "krane::run::control_plane",
+                "check control.url and control.ca_file",
+            ),
+            RunError::Tls(_) => (
+                exit::CONFIG,
+                "krane::run::tls",
+                "check rpc.tls.cert and rpc.tls.key",
+            ),
+            RunError::Interrupted { code } => (
+                *code,
+                "krane::run::interrupted",
+                "wait for the ordered stop next time",
+            ),
             RunError::Signals(_)
             | RunError::Metrics(_)
+            | RunError::Listener(_)
             | RunError::Start(_)
-            | RunError::GaveUp(_) => {
-                (exit::SOFTWARE, "krane::run::agent", "report this as a defect, with the log")
-            }
+            | RunError::GaveUp(_) => (
+                exit::SOFTWARE,
+                "krane::run::agent",
+                "report this as a defect, with the log",
+            ),
         };
         Failure {
             code,

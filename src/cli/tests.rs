@@ -27,27 +27,58 @@ fn every_flag_of_a_key_sets_that_key() {
         let [value] = &input.flags[..] else {
             panic!("{flag} must set one key");
         };
-        assert_eq!((&*value.flag, &*value.path, &*value.value), (flag, key.path, "value"));
+        assert_eq!(
+            (&*value.flag, &*value.path, &*value.value),
+            (flag, key.path, "value")
+        );
     }
 }
 
 #[test]
 fn the_last_flag_on_the_line_wins_whatever_it_is_called() {
     let values = |arguments: &[&str]| -> Vec<String> {
-        input(arguments).flags.into_iter().map(|flag| flag.value).collect()
+        input(arguments)
+            .flags
+            .into_iter()
+            .map(|flag| flag.value)
+            .collect()
     };
-    let line = ["krane", "run", "--set", "rpc_port=1", "--rpc-port", "2", "--set", "rpc_port=3"];
+    let line = [
+        "krane",
+        "run",
+        "--set",
+        "rpc_port=1",
+        "--rpc-port",
+        "2",
+        "--set",
+        "rpc_port=3",
+    ];
     assert_eq!(values(&line), ["1", "2", "3"]);
-    assert_eq!(values(&["krane", "run", "--set=control.url=http://h?a=b"]), ["http://h?a=b"]);
+    assert_eq!(
+        values(&["krane", "run", "--set=control.url=http://h?a=b"]),
+        ["http://h?a=b"]
+    );
 }
 
 #[test]
 fn files_flags_and_cluster_access_reach_the_settings() {
     let input = input(&[
-        "krane", "run", "--config", "a.toml", "--config", "b.toml", "--observe", "--kubeconfig", "k",
-        "--context", "kind",
+        "krane",
+        "run",
+        "--config",
+        "a.toml",
+        "--config",
+        "b.toml",
+        "--observe",
+        "--kubeconfig",
+        "k",
+        "--context",
+        "kind",
     ]);
-    assert_eq!(input.files, [PathBuf::from("a.toml"), PathBuf::from("b.toml")]);
+    assert_eq!(
+        input.files,
+        [PathBuf::from("a.toml"), PathBuf::from("b.toml")]
+    );
     assert_eq!(input.flags[0].path, "safety.writes");
     assert_eq!(input.flags[0].flag, "--observe");
     assert_eq!(input.kubeconfig, Some(PathBuf::from("k")));
@@ -57,8 +88,12 @@ fn files_flags_and_cluster_access_reach_the_settings() {
 #[test]
 fn a_problem_is_a_sentence_with_its_facts_and_its_fix() {
     let mut input = LoadInput::default();
-    input.env.insert("KRANE__RPC_PORT".to_owned(), "70000".to_owned());
-    input.env.insert("KRANE__CONTRL__URL".to_owned(), "http://control".to_owned());
+    input
+        .env
+        .insert("KRANE__RPC_PORT".to_owned(), "70000".to_owned());
+    input
+        .env
+        .insert("KRANE__CONTRL__URL".to_owned(), "http://control".to_owned());
     let invalid = Loaded::load(&input).unwrap_err();
     insta::assert_snapshot!(Terminal::render_for_test(false, &invalid), @r#"
     ✗ KRANE__CONTRL__URL is not a known key  krane::config::unknown_key
