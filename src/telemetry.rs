@@ -72,7 +72,11 @@ pub fn init(settings: &Settings) -> Result<Telemetry, TelemetryError> {
         None => None,
     };
     Registry::default()
-        .with(lines(settings, std::io::stderr().is_terminal(), std::io::stderr)?)
+        .with(lines(
+            settings,
+            std::io::stderr().is_terminal(),
+            std::io::stderr,
+        )?)
         .with(traces)
         .try_init()
         .map_err(TelemetryError::Installed)?;
@@ -101,7 +105,10 @@ impl Telemetry {
 
 /// Whether `directives` can be a value of `RUST_LOG`.
 pub(crate) fn check_directives(directives: &str) -> Result<(), String> {
-    EnvFilter::builder().parse(directives).map(|_| ()).map_err(|error| error.to_string())
+    EnvFilter::builder()
+        .parse(directives)
+        .map(|_| ())
+        .map_err(|error| error.to_string())
 }
 
 fn directives(logging: &Logging) -> Result<EnvFilter, TelemetryError> {
@@ -110,7 +117,9 @@ fn directives(logging: &Logging) -> Result<EnvFilter, TelemetryError> {
     let others = if level == "error" { "error" } else { "warn" };
     let ours = format!("{others},krane={level}");
     let text = logging.directives.as_deref().unwrap_or(&ours);
-    EnvFilter::builder().parse(text).map_err(TelemetryError::Directives)
+    EnvFilter::builder()
+        .parse(text)
+        .map_err(TelemetryError::Directives)
 }
 
 /// The Kubernetes client warns with whole response bodies, and a token review echoes the token.
@@ -132,18 +141,27 @@ where
 {
     let logging = &settings.observability.logging;
     let sender = Arc::new(Sender::of(settings));
-    let filter = directives(logging)?.and(without_bodies()).and(TailSampler::new(logging));
-    let layer = tracing_subscriber::fmt::layer().with_ansi(terminal).with_writer(writer);
+    let filter = directives(logging)?
+        .and(without_bodies())
+        .and(TailSampler::new(logging));
+    let layer = tracing_subscriber::fmt::layer()
+        .with_ansi(terminal)
+        .with_writer(writer);
     let pretty = match logging.format {
         LogFormat::Auto => terminal,
         LogFormat::Json => false,
         LogFormat::Pretty => true,
     };
     Ok(if pretty {
-        layer.event_format(PrettyLines::new(sender)).with_filter(filter).boxed()
+        layer
+            .event_format(PrettyLines::new(sender))
+            .with_filter(filter)
+            .boxed()
     } else {
         let fields = tracing_subscriber::fmt::format::JsonFields::new();
-        let layer = layer.event_format(JsonLines::new(sender)).fmt_fields(fields);
+        let layer = layer
+            .event_format(JsonLines::new(sender))
+            .fmt_fields(fields);
         layer.with_filter(filter).boxed()
     })
 }

@@ -11,7 +11,7 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::{Format, Full, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::registry::{LookupSpan, Scope};
 
 use crate::settings::Settings;
 
@@ -24,7 +24,10 @@ pub(super) struct Sender {
 impl Sender {
     pub(super) fn of(settings: &Settings) -> Self {
         let instance_id = settings.instance_id.clone();
-        Self { instance_id, region: settings.region.name.clone() }
+        Self {
+            instance_id,
+            region: settings.region.name.clone(),
+        }
     }
 }
 
@@ -54,7 +57,7 @@ where
     ) -> fmt::Result {
         let mut fields = Fields::default();
         let mut span_name = None;
-        for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
+        for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
             span_name = Some(span.name());
             if let Some(formatted) = span.extensions().get::<FormattedFields<N>>() {
                 let own: BTreeMap<String, Value> =
@@ -98,11 +101,19 @@ struct Line<'a, 'w> {
 
 impl<'a, 'w> Line<'a, 'w> {
     fn new(writer: &'a mut Writer<'w>) -> Self {
-        Self { writer, separator: '{' }
+        Self {
+            writer,
+            separator: '{',
+        }
     }
 
     fn field(&mut self, name: &str, value: &Value) -> fmt::Result {
-        write!(self.writer, "{}{}:{value}", self.separator, Value::from(name))?;
+        write!(
+            self.writer,
+            "{}{}:{value}",
+            self.separator,
+            Value::from(name)
+        )?;
         self.separator = ',';
         Ok(())
     }
@@ -179,7 +190,11 @@ pub(super) struct PrettyLines {
 impl PrettyLines {
     pub(super) fn new(sender: Arc<Sender>) -> Self {
         let plain = Format::default().with_ansi(false);
-        Self { sender, plain, coloured: Format::default().with_ansi(true) }
+        Self {
+            sender,
+            plain,
+            coloured: Format::default().with_ansi(true),
+        }
     }
 }
 
@@ -195,12 +210,26 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let coloured = writer.has_ansi_escapes();
-        let format = if coloured { &self.coloured } else { &self.plain };
-        let (dim, reset) = if coloured { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+        let format = if coloured {
+            &self.coloured
+        } else {
+            &self.plain
+        };
+        let (dim, reset) = if coloured {
+            ("\x1b[2m", "\x1b[0m")
+        } else {
+            ("", "")
+        };
         let mut line = String::new();
         format.format_event(context, Writer::new(&mut line), event)?;
-        let Sender { instance_id, region } = &*self.sender;
+        let Sender {
+            instance_id,
+            region,
+        } = &*self.sender;
         let line = line.trim_end();
-        writeln!(writer, "{line} {dim}instance.id={instance_id} region={region}{reset}")
+        writeln!(
+            writer,
+            "{line} {dim}instance.id={instance_id} region={region}{reset}"
+        )
     }
 }

@@ -13,18 +13,22 @@ pub(super) fn install() {
 }
 
 fn report(panic: &PanicHookInfo<'_>) {
-    let location = panic.location().map(ToString::to_string).unwrap_or_default();
+    let location = panic
+        .location()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("unnamed");
     if !tracing::dispatcher::has_been_set() {
         // Too early for log lines; stderr is all there is.
-        let _ = writeln!(std::io::stderr(), "krane: {thread} {WITHHELD}, at {location}");
+        let _ = writeln!(
+            std::io::stderr(),
+            "krane: {thread} {WITHHELD}, at {location}"
+        );
         return;
     }
     let backtrace = Backtrace::capture();
-    let backtrace = match backtrace.status() {
-        BacktraceStatus::Captured => Some(tracing::field::display(backtrace)),
-        _ => None,
-    };
+    let captured = backtrace.status() == BacktraceStatus::Captured;
+    let backtrace = captured.then(|| tracing::field::display(backtrace));
     tracing::error!(target: "krane::panic", location, thread, backtrace, "{WITHHELD}");
 }

@@ -17,7 +17,10 @@ pub(super) struct TailSampler {
 
 impl TailSampler {
     pub(super) fn new(logging: &Logging) -> Self {
-        Self { rate: logging.sample_rate, slow_threshold: logging.slow_threshold }
+        Self {
+            rate: logging.sample_rate,
+            slow_threshold: logging.slow_threshold,
+        }
     }
 
     fn keeps(&self, outcome: &Outcome) -> bool {
@@ -28,7 +31,10 @@ impl TailSampler {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "which lines are left out decides nothing")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "which lines are left out decides nothing"
+)]
 fn drawn() -> f64 {
     fastrand::f64()
 }
@@ -83,7 +89,11 @@ impl Visit for Outcome {
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates"
+        )]
         self.note(field, Some(value as u64));
     }
 }

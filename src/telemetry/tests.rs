@@ -49,9 +49,15 @@ fn settings(changes: &[(&str, &str)]) -> Settings {
             continue;
         }
         let (path, value) = ((*path).to_owned(), (*value).to_owned());
-        input.flags.push(FlagValue { flag: "--set".to_owned(), path, value });
+        input.flags.push(FlagValue {
+            flag: "--set".to_owned(),
+            path,
+            value,
+        });
     }
-    input.env.insert("UNKEY_CONTROL_PLANE_BEARER".to_owned(), "bearer".to_owned());
+    input
+        .env
+        .insert("UNKEY_CONTROL_PLANE_BEARER".to_owned(), "bearer".to_owned());
     Settings::load(&input).unwrap()
 }
 
@@ -66,7 +72,9 @@ fn written(changes: &[(&str, &str)], terminal: bool, speak: impl FnOnce()) -> St
 
 fn json(changes: &[(&str, &str)], speak: impl FnOnce()) -> Vec<Value> {
     let text = written(changes, false, speak);
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
@@ -76,7 +84,9 @@ fn a_json_line_names_process_region_span_and_fields() {
         let _entered = span.enter();
         let error = io::Error::other("refused");
         tracing::warn!(
-            version = 8_u64, level = "mine", error = &error as &dyn std::error::Error,
+            version = 8_u64,
+            level = "mine",
+            error = &error as &dyn std::error::Error,
             "line \"one\"\nline two"
         );
     });
@@ -104,9 +114,15 @@ fn a_json_line_names_process_region_span_and_fields() {
 fn a_line_on_a_terminal_is_for_people_and_names_the_process() {
     let speak = || tracing::info!(objects = 3, "resync done");
     let pretty = written(&[], true, speak);
-    assert!(pretty.contains("resync done") && pretty.contains('\x1b'), "{pretty}");
+    assert!(
+        pretty.contains("resync done") && pretty.contains('\x1b'),
+        "{pretty}"
+    );
     let plain = written(&[("observability.logging.format", "pretty")], false, speak);
-    assert!(plain.ends_with("resync done objects=3 instance.id=ins_test region=us-east-1\n"), "{plain}");
+    assert!(
+        plain.ends_with("resync done objects=3 instance.id=ins_test region=us-east-1\n"),
+        "{plain}"
+    );
     assert!(written(&[("observability.logging.format", "json")], true, speak).starts_with('{'));
 }
 
@@ -119,13 +135,22 @@ fn the_level_holds_for_krane_and_other_crates_only_warn() {
             tracing::info!(target: "h2", "other info");
             tracing::warn!(target: "h2", "other warn");
         });
-        lines.iter().map(|line| line["message"].as_str().unwrap().to_owned()).collect()
+        lines
+            .iter()
+            .map(|line| line["message"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(messages(&[]), ["ours info", "other warn"]);
     let level = "observability.logging.level";
-    assert_eq!(messages(&[(level, "debug")]), ["ours debug", "ours info", "other warn"]);
+    assert_eq!(
+        messages(&[(level, "debug")]),
+        ["ours debug", "ours info", "other warn"]
+    );
     assert!(messages(&[(level, "error")]).is_empty());
-    assert_eq!(messages(&[("RUST_LOG", "h2=info")]), ["other info", "other warn"]);
+    assert_eq!(
+        messages(&[("RUST_LOG", "h2=info")]),
+        ["other info", "other warn"]
+    );
 }
 
 /// A token review that does not decode is logged by the client at WARN with its whole body.
@@ -157,7 +182,10 @@ fn successes_are_sampled_by_their_end_and_failures_never() {
     let rate = "observability.logging.sample_rate";
     let count = |rate_value: &str, message: &str| {
         let lines = json(&[(rate, rate_value)], speak);
-        lines.iter().filter(|line| line["message"] == message).count()
+        lines
+            .iter()
+            .filter(|line| line["message"] == message)
+            .count()
     };
     assert_eq!(count("1", "fast success"), 400);
     assert_eq!(count("0", "fast success"), 0);
@@ -172,7 +200,12 @@ fn successes_are_sampled_by_their_end_and_failures_never() {
 #[test]
 fn a_panic_is_told_by_its_place_and_never_by_its_text() {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture", "telemetry::tests::child_that_panics"])
+        .args([
+            "--ignored",
+            "--exact",
+            "--nocapture",
+            "telemetry::tests::child_that_panics",
+        ])
         .output()
         .unwrap();
     let output = [child.stdout, child.stderr].concat();
@@ -189,7 +222,10 @@ fn a_panic_is_told_by_its_place_and_never_by_its_text() {
 fn child_that_panics() {
     let _telemetry = super::init(&settings(&[("observability.logging.format", "json")])).unwrap();
     let panicked = std::thread::scope(|scope| {
-        scope.spawn(|| panic!("canary-in-a-panic {}", 42)).join().is_err()
+        scope
+            .spawn(|| panic!("canary-in-a-panic {}", 42))
+            .join()
+            .is_err()
     });
     assert!(panicked);
 }
@@ -207,7 +243,9 @@ fn a_collector_that_never_answers_holds_up_the_exit_for_two_seconds_at_most() {
         ]);
         for workers in [None, Some(1)] {
             let runtime = match workers {
-                None => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+                None => tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build(),
                 Some(workers) => tokio::runtime::Builder::new_multi_thread()
                     .worker_threads(workers)
                     .enable_all()
@@ -222,7 +260,11 @@ fn a_collector_that_never_answers_holds_up_the_exit_for_two_seconds_at_most() {
                 for _ in 0..10 {
                     drop(opentelemetry::trace::Tracer::start(&tracer, "span"));
                 }
-                super::Telemetry { provider: Some(provider) }.shutdown().await;
+                super::Telemetry {
+                    provider: Some(provider),
+                }
+                .shutdown()
+                .await;
             });
             runtime.shutdown_background();
             let took = started.elapsed();
