@@ -15,7 +15,9 @@ use crate::rpc::health::{self, HealthView};
 
 /// The routes of the metrics port.
 pub fn router(registry: Registry, view: Arc<dyn HealthView>) -> Router {
-    let metrics = Router::new().route("/metrics", get(metrics)).with_state(registry);
+    let metrics = Router::new()
+        .route("/metrics", get(metrics))
+        .with_state(registry);
     metrics.merge(health::router(view))
 }
 
@@ -31,8 +33,12 @@ async fn metrics(State(registry): State<Registry>) -> Response {
 
 /// Registers `krane_build_info`, which is 1 and names this binary in its labels.
 pub fn register_build_info(registry: &Registry) -> Result<(), prometheus::Error> {
-    let options = Opts::new("krane_build_info", "The version, commit and compiler of this process.");
+    let options = Opts::new(
+        "krane_build_info",
+        "The version, commit and compiler of this process.",
+    );
     let info = IntGaugeVec::new(options, &["version", "commit", "rustc"])?;
-    info.with_label_values(&[version::VERSION, version::COMMIT, version::RUSTC]).set(1);
+    info.with_label_values(&[version::VERSION, version::COMMIT, version::RUSTC])
+        .set(1);
     registry.register(Box::new(info))
 }

@@ -36,17 +36,15 @@ impl BindError {
     #[must_use]
     pub fn help(&self) -> String {
         let Self { key, port, source } = self;
-        match source.kind() {
-            io::ErrorKind::AddrInUse => {
-                format!("stop what listens on port {port}, or set {key} to another port")
-            }
-            io::ErrorKind::PermissionDenied => {
-                format!("set {key} to a port above 1023, lower ones need CAP_NET_BIND_SERVICE")
-            }
-            io::ErrorKind::AddrNotAvailable => {
-                format!("set {key} to an address of this machine")
-            }
-            _ => format!("set {key} to a port that can be used here"),
+        let kind = source.kind();
+        if kind == io::ErrorKind::AddrInUse {
+            format!("stop what listens on port {port}, or set {key} to another port")
+        } else if kind == io::ErrorKind::PermissionDenied {
+            format!("set {key} to a port above 1023, lower ones need CAP_NET_BIND_SERVICE")
+        } else if kind == io::ErrorKind::AddrNotAvailable {
+            format!("set {key} to an address of this machine")
+        } else {
+            format!("set {key} to a port that can be used here")
         }
     }
 }
@@ -65,7 +63,11 @@ impl Listeners {
             Some(address) => Some(on("admin.listen", address).await?),
             None => None,
         };
-        Ok(Self { rpc, metrics, admin })
+        Ok(Self {
+            rpc,
+            metrics,
+            admin,
+        })
     }
 }
 
@@ -81,5 +83,9 @@ async fn everywhere(key: &'static str, port: u16) -> Result<TcpListener, BindErr
 
 async fn on(key: &'static str, address: SocketAddr) -> Result<TcpListener, BindError> {
     let bound = TcpListener::bind(address).await;
-    bound.map_err(|source| BindError { key, port: address.port(), source })
+    bound.map_err(|source| BindError {
+        key,
+        port: address.port(),
+        source,
+    })
 }

@@ -68,31 +68,52 @@ pub fn router(view: Arc<dyn HealthView>) -> Router {
 }
 
 async fn live(State(view): State<Arc<dyn HealthView>>) -> Response {
-    if view.live() { answer("ok", BTreeMap::new()) } else { answer("fail", BTreeMap::new()) }
+    if view.live() {
+        answer("ok", BTreeMap::new())
+    } else {
+        answer("fail", BTreeMap::new())
+    }
 }
 
 async fn ready(State(view): State<Arc<dyn HealthView>>) -> Response {
     match view.readiness() {
         Readiness { stopping: true, .. } => answer("shutting down", BTreeMap::new()),
-        Readiness { ready: true, checks, .. } => answer("ok", checks),
+        Readiness {
+            ready: true,
+            checks,
+            ..
+        } => answer("ok", checks),
         Readiness { .. } => answer("not started", BTreeMap::new()),
     }
 }
 
 async fn startup(State(view): State<Arc<dyn HealthView>>) -> Response {
-    let Readiness { ready, stopping, .. } = view.readiness();
+    let Readiness {
+        ready, stopping, ..
+    } = view.readiness();
     // A process that stops has been asked to; it must not look as if it had never started.
-    let status = if ready || stopping { "ok" } else { "not started" };
+    let status = if ready || stopping {
+        "ok"
+    } else {
+        "not started"
+    };
     answer(status, BTreeMap::new())
 }
 
 fn answer(status: &'static str, checks: BTreeMap<String, CheckState>) -> Response {
-    let code = if status == "ok" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let code = if status == "ok" {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     let Ok(mut body) = serde_json::to_string(&Body { status, checks }) else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     body.push('\n');
-    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
+    let headers = [
+        (CONTENT_TYPE, "application/json"),
+        (CACHE_CONTROL, "no-store"),
+    ];
     (code, headers, body).into_response()
 }
 

@@ -34,7 +34,7 @@ const LARGEST_HEADER: u32 = 16 * 1024;
 /// Pause after the system refused a connection, for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// An HTTP/2 peer that is silent for the first is asked, and gone after the second.
-const PING_AFTER: Duration = Duration::from_secs(60);
+const PING_AFTER: Duration = Duration::from_mins(1);
 const PING_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a server waits for its peers.
@@ -48,7 +48,10 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { header: Duration::from_secs(30), drain: Duration::from_secs(5) }
+        Self {
+            header: Duration::from_secs(30),
+            drain: Duration::from_secs(5),
+        }
     }
 }
 
@@ -92,7 +95,10 @@ pub async fn serve(
     drop(listener);
     let drained = async { while connections.join_next().await.is_some() {} };
     if timeout(patience.drain, drained).await.is_err() {
-        tracing::warn!(connections = connections.len(), "connections were cut off, they did not end");
+        tracing::warn!(
+            connections = connections.len(),
+            "connections were cut off, they did not end"
+        );
         connections.shutdown().await;
     }
     Ok(())

@@ -40,10 +40,21 @@ pub enum TlsError {
 pub fn server_config(tls: &RpcTls) -> Result<Arc<ServerConfig>, TlsError> {
     let chain = CertificateDer::pem_file_iter(&tls.cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .and_then(|chain| if chain.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(chain) })
-        .map_err(|source| TlsError::Certificate { path: tls.cert.clone(), source })?;
-    let key = PrivateKeyDer::from_pem_file(&tls.key)
-        .map_err(|source| TlsError::Key { path: tls.key.clone(), source })?;
+        .and_then(|chain| {
+            if chain.is_empty() {
+                Err(pem::Error::NoItemsFound)
+            } else {
+                Ok(chain)
+            }
+        })
+        .map_err(|source| TlsError::Certificate {
+            path: tls.cert.clone(),
+            source,
+        })?;
+    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|source| TlsError::Key {
+        path: tls.key.clone(),
+        source,
+    })?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))

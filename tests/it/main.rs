@@ -2,3 +2,5 @@
 
 mod cluster_edge;
 mod control_plane;
+mod health;
+mod settings;

@@ -25,7 +25,11 @@ pub fn grpc_health(
     services: &'static [&'static str],
     shutdown: CancellationToken,
 ) -> HealthServer<impl Health> {
-    HealthServer::new(GrpcHealth { view, services, shutdown })
+    HealthServer::new(GrpcHealth {
+        view,
+        services,
+        shutdown,
+    })
 }
 
 #[derive(Clone)]
@@ -39,7 +43,11 @@ impl GrpcHealth {
     fn status(&self) -> ServingStatus {
         let readiness = self.view.readiness();
         let serving = readiness.ready && !readiness.stopping && !self.shutdown.is_cancelled();
-        if serving { ServingStatus::Serving } else { ServingStatus::NotServing }
+        if serving {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
+        }
     }
 
     fn knows(&self, service: &str) -> bool {
@@ -48,7 +56,9 @@ impl GrpcHealth {
 }
 
 fn response(status: ServingStatus) -> HealthCheckResponse {
-    HealthCheckResponse { status: status.into() }
+    HealthCheckResponse {
+        status: status.into(),
+    }
 }
 
 #[tonic::async_trait]
@@ -73,7 +83,11 @@ impl Health for GrpcHealth {
         let known = self.knows(&request.into_inner().service);
         let changes = unfold((self.clone(), None), move |(health, last)| async move {
             loop {
-                let now = if known { health.status() } else { ServingStatus::ServiceUnknown };
+                let now = if known {
+                    health.status()
+                } else {
+                    ServingStatus::ServiceUnknown
+                };
                 if last != Some(now) {
                     return Some((Ok(response(now)), (health, Some(now))));
                 }

@@ -57,7 +57,10 @@ async fn before_the_first_lists_only_live_is_ok() {
 #[tokio::test]
 async fn ready_without_checks_is_the_short_body() {
     let ok = answer(200, r#"{"status":"ok"}"#);
-    let ready = Readiness { ready: true, ..Readiness::default() };
+    let ready = Readiness {
+        ready: true,
+        ..Readiness::default()
+    };
     assert_eq!(answers(true, ready).await, [ok.clone(), ok.clone(), ok]);
 }
 
@@ -69,7 +72,11 @@ async fn a_failing_check_is_in_the_body_and_changes_no_code() {
         ("deployments".to_owned(), CheckState::Ok),
         ("vault".to_owned(), CheckState::Degraded),
     ]);
-    let readiness = Readiness { ready: true, stopping: false, checks };
+    let readiness = Readiness {
+        ready: true,
+        stopping: false,
+        checks,
+    };
     let [live, ready, _] = answers(true, readiness).await;
     assert_eq!(live.0, 200);
     let body = r#"{"status":"ok","checks":{"control_plane":"fail","deployments":"ok","vault":"degraded"}}"#;
@@ -81,15 +88,25 @@ async fn a_stopping_process_is_live_and_gets_no_requests() {
     let ok = answer(200, r#"{"status":"ok"}"#);
     let stopping = answer(503, r#"{"status":"shutting down"}"#);
     for ready in [true, false] {
-        let readiness = Readiness { ready, stopping: true, ..Readiness::default() };
-        assert_eq!(answers(true, readiness).await, [ok.clone(), stopping.clone(), ok.clone()]);
+        let readiness = Readiness {
+            ready,
+            stopping: true,
+            ..Readiness::default()
+        };
+        assert_eq!(
+            answers(true, readiness).await,
+            [ok.clone(), stopping.clone(), ok.clone()]
+        );
     }
 }
 
 #[tokio::test]
 async fn a_watchdog_that_is_not_content_fails_live_alone() {
     let ok = answer(200, r#"{"status":"ok"}"#);
-    let ready = Readiness { ready: true, ..Readiness::default() };
+    let ready = Readiness {
+        ready: true,
+        ..Readiness::default()
+    };
     let fail = answer(503, r#"{"status":"fail"}"#);
     assert_eq!(answers(false, ready).await, [fail, ok.clone(), ok]);
 }

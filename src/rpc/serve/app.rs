@@ -53,15 +53,20 @@ impl App {
         let kind = Kind::of(&request);
         let Some(router) = self.router(&kind) else {
             return match kind {
-                Kind::GrpcWithoutTrailers => {
-                    (StatusCode::HTTP_VERSION_NOT_SUPPORTED, "gRPC needs HTTP/2\n").into_response()
-                }
+                Kind::GrpcWithoutTrailers => (
+                    StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+                    "gRPC needs HTTP/2\n",
+                )
+                    .into_response(),
                 Kind::Http | Kind::Grpc | Kind::GrpcWeb => {
                     (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not served here\n").into_response()
                 }
             };
         };
-        match AssertUnwindSafe(router.oneshot(request)).catch_unwind().await {
+        match AssertUnwindSafe(router.oneshot(request))
+            .catch_unwind()
+            .await
+        {
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
             Err(_) if kind == Kind::Grpc => {
@@ -96,7 +101,9 @@ impl App {
 impl Kind {
     fn of<B>(request: &Request<B>) -> Self {
         let content_type = request.headers().get(CONTENT_TYPE);
-        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content_type = content_type
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
         match content_type.strip_prefix("application/grpc") {
             None => Self::Http,
             Some(rest) if rest.starts_with("-web") => Self::GrpcWeb,

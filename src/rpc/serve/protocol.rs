@@ -24,13 +24,20 @@ where
     let mut start = [0; PREFACE.len()];
     let mut length = 0;
     while length < start.len() && PREFACE.starts_with(start.get(..length).unwrap_or_default()) {
-        match stream.read(start.get_mut(length..).unwrap_or_default()).await? {
+        match stream
+            .read(start.get_mut(length..).unwrap_or_default())
+            .await?
+        {
             0 => break,
             read => length += read,
         }
     }
     let start = start.get(..length).unwrap_or_default().to_vec();
-    let protocol = if start == PREFACE { Protocol::Http2 } else { Protocol::Http1 };
+    let protocol = if start == PREFACE {
+        Protocol::Http2
+    } else {
+        Protocol::Http1
+    };
     Ok((protocol, Rewound { start, stream }))
 }
 

@@ -1,0 +1,262 @@
+//! The binary against configurations: exit codes, what goes where, and what never appears.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers of tests may fail them, and time is real here"
+)]
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const CANARY: &str = "canary-2c26b46b68ffc68f";
+
+struct Krane {
+    command: Command,
+    dir: TempDir,
+}
+
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Krane {
+    /// The binary with an empty environment.
+    fn new(arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_krane"));
+        command.args(arguments).env_clear();
+        Self {
+            command,
+            dir: TempDir::new().unwrap(),
+        }
+    }
+
+    fn configured(arguments: &[&str]) -> Self {
+        Self::new(arguments)
+            .env("UNKEY_REGION", "us-east-1.aws")
+            .env("UNKEY_CONTROL_PLANE_URL", "http://127.0.0.1:1")
+            .env("UNKEY_CONTROL_PLANE_BEARER", CANARY)
+    }
+
+    fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    fn file(mut self, text: &str) -> Self {
+        let path: PathBuf = self.dir.path().join("krane.toml");
+        std::fs::write(&path, text).unwrap();
+        self.command.arg("--config").arg(path);
+        self
+    }
+
+    /// Runs it to its end; no output may hold a canary.
+    fn end(mut self) -> Ended {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = self.command.output().unwrap();
+        let ended = Ended {
+            code: status.code().unwrap(),
+            stdout: String::from_utf8(stdout).unwrap(),
+            stderr: String::from_utf8(stderr).unwrap(),
+        };
+        for output in [&ended.stdout, &ended.stderr] {
+            assert!(!output.contains(CANARY), "{output}");
+            assert!(
+                !output.contains('\x1b'),
+                "coloured without a terminal: {output}"
+            );
+        }
+        ended
+    }
+}
+
+/// unkeyed/unkey#5045 (A59): exit within a second, every bad field named, no secret printed.
+#[test]
+fn a_wrong_configuration_ends_both_verbs_with_78_and_every_problem() {
+    for verb in ["run", "check-config"] {
+        let started = Instant::now();
+        let ended = Krane::new(&[verb])
+            .env("UNKEY_CONTROL_PLANE_URL", "ftp://x")
+            .env("UNKEY_RPC_PORT", "70000")
+            .env("UNKEY_LOG_SAMPLE_RATE", "1.5")
+            .env("UNKEY_REGISTRY_USERNAME", "x-token")
+            .env("UNKEY_VAULT_TOKEN", CANARY)
+            .env("KRANE__CONTROL__TOKN", CANARY)
+            .end();
+        assert!(
+            started.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            started.elapsed()
+        );
+        assert_eq!((ended.code, ended.stdout.as_str()), (78, ""));
+        for wrong in [
+            "✗ KRANE__CONTROL__TOKN is not a known key",
+            "did you mean KRANE__CONTROL__TOKEN?",
+            "✗ region is required",
+            "✗ rpc_port must be a whole number from 1 to 65535",
+            "value  \"70000\"",
+            "from   environment variable UNKEY_RPC_PORT",
+            "✗ control.url must start with http:// or https://",
+            "✗ control.token is required",
+            "✗ registry.url is needed together with registry.username",
+            "✗ registry.password is needed together with registry.username",
+            "✗ observability.logging.sample_rate must be a number from 0 to 1",
+            "✗ 8 problems in the configuration, nothing was started",
+        ] {
+            assert!(
+                ended.stderr.contains(wrong),
+                "{wrong} is not in\n{}",
+                ended.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn a_valid_configuration_is_told_so_on_stderr() {
+    let ended = Krane::configured(&["check-config"]).end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(
+        (ended.stdout.as_str(), ended.stderr.as_str()),
+        ("", "✔ the configuration is valid\n")
+    );
+}
+
+#[test]
+fn the_effective_configuration_is_toml_with_origins_and_masked_secrets() {
+    let ended = Krane::configured(&["check-config", "--print", "--set", "k8s.qps=5"])
+        .env("KRANE__ADMIN__TOKEN", CANARY)
+        .env("MORE", CANARY)
+        .file("rpc_port = 8071\n[scheduler]\ntoken = '${MORE}'\n")
+        .end();
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    let origin_of = |key: &str| {
+        let line = ended
+            .stdout
+            .lines()
+            .find(|line| line.starts_with(&format!("{key} = ")));
+        line.unwrap_or_else(|| panic!("{key} is not in\n{}", ended.stdout))
+    };
+    for (key, value, origin) in [
+        ("rpc_port", "8071", "krane.toml"),
+        (
+            "region",
+            "\"us-east-1.aws\"",
+            "# environment variable UNKEY_REGION",
+        ),
+        (
+            "control.token",
+            "\"********\"",
+            "# environment variable UNKEY_CONTROL_PLANE_BEARER",
+        ),
+        (
+            "admin.token",
+            "\"********\"",
+            "# environment variable KRANE__ADMIN__TOKEN",
+        ),
+        ("scheduler.token", "\"********\"", "krane.toml"),
+        ("k8s.qps", "\"5\"", "# flag --set"),
+        ("resync.interval", "\"60s\"", "# built-in default"),
+        ("instance_id", "\"ins_", "# generated at start"),
+    ] {
+        let line = origin_of(key);
+        assert!(line.contains(value) && line.ends_with(origin), "{line}");
+    }
+    assert!(ended.stdout.contains("# vault.url"), "{}", ended.stdout);
+    let parsed: toml::Table = ended.stdout.parse().unwrap();
+    assert_eq!(parsed["control"]["max_backlog"].as_str(), Some("256MiB"));
+}
+
+#[test]
+fn a_taken_port_ends_with_69_and_names_port_and_key() {
+    let taken = TcpListener::bind("[::]:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let free = TcpListener::bind("[::]:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+        .to_string();
+    for (key, rpc, metrics) in [
+        ("rpc_port", &port, "0"),
+        (
+            "observability.metrics.prometheus_port",
+            &free,
+            port.as_str(),
+        ),
+    ] {
+        let ended = Krane::configured(&["run", "--rpc-port", rpc, "--prometheus-port", metrics])
+            .env("KRANE__ADMIN__LISTEN", "127.0.0.1:0")
+            .end();
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (69, ""),
+            "{}",
+            ended.stderr
+        );
+        let sentence = format!("✗ {key}: cannot listen on port {port}");
+        assert!(ended.stderr.contains(&sentence), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains(&format!("set {key} to another port")),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn the_version_names_commit_and_compiler() {
+    let version = Krane::new(&["version"]).end();
+    assert_eq!((version.code, version.stderr.as_str()), (0, ""));
+    let expected = format!("krane {} (", env!("CARGO_PKG_VERSION"));
+    assert!(version.stdout.starts_with(&expected), "{}", version.stdout);
+    assert!(version.stdout.contains(", rustc 1."), "{}", version.stdout);
+    assert_eq!(Krane::new(&["--version"]).end().stdout, version.stdout);
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_2() {
+    for arguments in [
+        &[][..],
+        &["rum"],
+        &["run", "--no-such-flag"],
+        &["run", "--set", "nonsense"],
+    ] {
+        let ended = Krane::new(arguments).end();
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (2, ""),
+            "{arguments:?}"
+        );
+    }
+    assert_eq!(Krane::new(&["run", "--help"]).end().code, 0);
+}
+
+/// No flag may carry a secret: argv is public.
+#[test]
+fn no_flag_takes_a_secret() {
+    let help = Krane::new(&["run", "--help"]).end().stdout;
+    for word in ["token", "password", "bearer", "master-key", "key-secret"] {
+        assert!(
+            !help.contains(&format!("{word} <VALUE>")),
+            "{word} in\n{help}"
+        );
+    }
+    let ended =
+        Krane::configured(&["check-config", "--set", &format!("vault.token={CANARY}")]).end();
+    assert_eq!(ended.code, 78);
+    assert!(
+        ended.stderr.contains("cannot be given by a flag"),
+        "{}",
+        ended.stderr
+    );
+}
