@@ -36,7 +36,11 @@ pub struct Envelope<M> {
 
 impl<M> Envelope<M> {
     pub(crate) fn new(message: M, place: Place) -> Self {
-        Self { message, place, sent: sent_now() }
+        Self {
+            message,
+            place,
+            sent: sent_now(),
+        }
     }
 }
 
@@ -67,10 +71,7 @@ pub trait Behaviour: Send + Sync + Sized + 'static {
     ) -> impl Future<Output = Result<(), ActorError>> + Send;
 
     /// An ordered stop. Nothing that correctness depends on: a crash skips it.
-    fn stopping(
-        &mut self,
-        _context: &Context<Self::Message>,
-    ) -> impl Future<Output = ()> + Send {
+    fn stopping(&mut self, _context: &Context<Self::Message>) -> impl Future<Output = ()> + Send {
         async {}
     }
 }
@@ -141,7 +142,10 @@ async fn step<M: Message>(
 ) -> Result<(), Cause> {
     let since = context.board.now();
     context.status.update(|status| {
-        status.activity = Activity::Handling { message: name, since };
+        status.activity = Activity::Handling {
+            message: name,
+            since,
+        };
         status.last_message = Some(name);
     });
     match AssertUnwindSafe(work).catch_unwind().await {
@@ -164,12 +168,27 @@ impl<B: Behaviour> Actor for Shell<B> {
         myself: ActorRef<Self::Msg>,
         arguments: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        let ShellArguments { behaviour, address, board, metrics } = arguments;
+        let ShellArguments {
+            behaviour,
+            address,
+            board,
+            metrics,
+        } = arguments;
         let status = board.cell(address.path(), Some(address.gate()));
         let occupancy = Occupancy::begin(&board, &status, myself.get_cell());
         let residence = address.occupy(myself);
-        let context = Context { address, board, status };
-        Ok(Running { behaviour, context, metrics, residence, _occupancy: occupancy })
+        let context = Context {
+            address,
+            board,
+            status,
+        };
+        Ok(Running {
+            behaviour,
+            context,
+            metrics,
+            residence,
+            _occupancy: occupancy,
+        })
     }
 
     async fn post_start(
@@ -177,8 +196,13 @@ impl<B: Behaviour> Actor for Shell<B> {
         _myself: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let Running { behaviour, context, .. } = state;
-        step(context, "started", async { behaviour.started(context).await }).await?;
+        let Running {
+            behaviour, context, ..
+        } = state;
+        step(context, "started", async {
+            behaviour.started(context).await
+        })
+        .await?;
         let now = context.board.now();
         context.status.update(|status| {
             status.activity = Activity::Idle;
@@ -193,8 +217,17 @@ impl<B: Behaviour> Actor for Shell<B> {
         envelope: Self::Msg,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let Running { behaviour, context, metrics, .. } = state;
-        let Envelope { message, place, sent } = envelope;
+        let Running {
+            behaviour,
+            context,
+            metrics,
+            ..
+        } = state;
+        let Envelope {
+            message,
+            place,
+            sent,
+        } = envelope;
         let began = Instant::now();
         metrics.waited(began.duration_since(sent));
         let result = step(context, message.name(), async {
@@ -221,7 +254,12 @@ impl<B: Behaviour> Actor for Shell<B> {
         _myself: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let Running { behaviour, context, residence, .. } = state;
+        let Running {
+            behaviour,
+            context,
+            residence,
+            ..
+        } = state;
         residence.leave();
         let work = async {
             behaviour.stopping(context).await;

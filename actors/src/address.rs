@@ -47,7 +47,10 @@ impl<M: Message> Residence<M> {
     pub(crate) fn leave(&self) {
         self.resident.timers.lock().abort_all();
         let current = self.slot.current.load();
-        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, &self.resident)) {
+        if current
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(current, &self.resident))
+        {
             self.slot.current.compare_and_swap(&current, None);
         }
     }
@@ -61,7 +64,9 @@ impl<M: Message> Drop for Residence<M> {
 
 impl<M: Message> Clone for Address<M> {
     fn clone(&self) -> Self {
-        Self { slot: Arc::clone(&self.slot) }
+        Self {
+            slot: Arc::clone(&self.slot),
+        }
     }
 }
 
@@ -120,7 +125,9 @@ impl<M: Message> Address<M> {
     /// Sends an actor its own message later; nothing is sent when that incarnation is gone by
     /// then.
     pub fn send_own_after(&self, delay: Duration, message: M) {
-        let Some(resident) = self.slot.current.load_full() else { return };
+        let Some(resident) = self.slot.current.load_full() else {
+            return;
+        };
         let actor = resident.actor.clone();
         let gate = self.slot.gate.clone();
         let mut timers = resident.timers.lock();
@@ -140,9 +147,15 @@ impl<M: Message> Address<M> {
     }
 
     pub(crate) fn occupy(&self, actor: ActorRef<Envelope<M>>) -> Residence<M> {
-        let resident = Arc::new(Resident { actor, timers: Mutex::default() });
+        let resident = Arc::new(Resident {
+            actor,
+            timers: Mutex::default(),
+        });
         self.slot.current.store(Some(Arc::clone(&resident)));
-        Residence { slot: Arc::clone(&self.slot), resident }
+        Residence {
+            slot: Arc::clone(&self.slot),
+            resident,
+        }
     }
 
     /// Whether an incarnation lives there now.

@@ -73,7 +73,9 @@ impl Cause {
 
     /// A panic just caught on this thread.
     pub(crate) fn caught_panic() -> Self {
-        Self::Panicked { place: PLACE.with_borrow_mut(Option::take) }
+        Self::Panicked {
+            place: PLACE.with_borrow_mut(Option::take),
+        }
     }
 
     /// What a dead actor's error says. An unknown type is a panic that ractor caught.
@@ -123,6 +125,8 @@ thread_local! {
 /// To be called by the process's panic hook: remembers where this thread panics, for the status
 /// of the actor that does.
 pub fn note_panic(info: &PanicHookInfo<'_>) {
-    let place = info.location().map(|location| Arc::from(location.to_string()));
+    let place = info
+        .location()
+        .map(|location| Arc::from(location.to_string()));
     PLACE.with_borrow_mut(|slot| *slot = place);
 }

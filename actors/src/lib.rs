@@ -5,24 +5,29 @@
 
 pub mod actor;
 pub mod address;
+pub mod agent;
+pub mod breaker;
 pub mod cause;
+pub mod controller;
 #[cfg(any(test, feature = "fault-hooks"))]
 pub mod fault;
 pub mod gate;
-pub mod metrics;
-pub mod ports;
-pub mod status;
-pub mod supervisor;
-pub mod breaker;
 pub mod heartbeat;
 pub mod lanes;
+pub mod metrics;
+pub mod ports;
 pub mod reconciler;
 pub mod reporter;
 pub mod resync;
+pub mod root;
+pub mod server;
+pub mod status;
 pub mod store;
 pub mod stream;
+pub mod supervisor;
+pub mod tree;
 pub mod watch;
-pub mod controller;
+pub mod watchdog;
+
 #[cfg(test)]
 mod testing;
-pub mod agent;

@@ -64,16 +64,33 @@ impl Root {
     /// Starts the tree. Returns as soon as the root runs: its children start on their own, and
     /// one that cannot is tried again.
     pub async fn start(arguments: RootArguments) -> Result<RootHandle, RootError> {
-        let RootArguments { tree, crew, board, seed } = arguments;
+        let RootArguments {
+            tree,
+            crew,
+            board,
+            seed,
+        } = arguments;
         tree.declare(&board);
-        let surroundings = Surroundings { board: board.clone(), seed, grace: GRACE };
+        let surroundings = Surroundings {
+            board: board.clone(),
+            seed,
+            grace: GRACE,
+        };
         let spec = assemble(tree, &crew, &surroundings)?;
         let watchdog = Arc::new(Watchdog::new(board, GRACE));
         let on_the_loop = Arc::clone(&watchdog);
-        let pulse = Pulse { every: ROUND, beat: Arc::new(move || on_the_loop.round()) };
-        let (actor, ended) =
-            start_topmost(spec, surroundings, Some(pulse)).await.map_err(RootError::Start)?;
-        Ok(RootHandle { actor, ended, watchdog })
+        let pulse = Pulse {
+            every: ROUND,
+            beat: Arc::new(move || on_the_loop.round()),
+        };
+        let (actor, ended) = start_topmost(spec, surroundings, Some(pulse))
+            .await
+            .map_err(RootError::Start)?;
+        Ok(RootHandle {
+            actor,
+            ended,
+            watchdog,
+        })
     }
 }
 

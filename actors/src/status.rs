@@ -188,7 +188,10 @@ impl Default for StatusBoard {
 impl StatusBoard {
     /// An empty board whose moments count from now.
     pub fn new() -> Self {
-        Self { started: Instant::now(), cells: Arc::default() }
+        Self {
+            started: Instant::now(),
+            cells: Arc::default(),
+        }
     }
 
     /// The present moment, on the clock all published moments use.
@@ -196,15 +199,14 @@ impl StatusBoard {
         self.started.elapsed()
     }
 
-    /// The instant of a moment.
-    pub(crate) fn instant(&self, moment: Moment) -> Instant {
-        self.started + moment
+    /// The cell of this path, if the tree has it.
+    pub fn find(&self, path: &str) -> Option<Arc<StatusCell>> {
+        self.cells.read().get(path).map(Arc::clone)
     }
 
     /// The cell of this path, made on first use. `gate` is that of the actor's mailbox.
     pub fn cell(&self, path: &Arc<str>, gate: Option<&Gate>) -> Arc<StatusCell> {
-        let known = self.cells.read().get(path).map(Arc::clone);
-        let cell = known.unwrap_or_else(|| {
+        let cell = self.find(path).unwrap_or_else(|| {
             let fresh = Arc::new(StatusCell::new(self.now()));
             Arc::clone(self.cells.write().entry(Arc::clone(path)).or_insert(fresh))
         });
@@ -221,11 +223,15 @@ impl StatusBoard {
 
     /// All actors, by path.
     pub fn all(&self) -> Vec<(Arc<str>, Arc<StatusCell>)> {
-        self.cells.read().iter().map(|(path, cell)| (Arc::clone(path), Arc::clone(cell))).collect()
+        self.cells
+            .read()
+            .iter()
+            .map(|(path, cell)| (Arc::clone(path), Arc::clone(cell)))
+            .collect()
     }
 
     /// The state at this path, if the tree has it.
     pub fn get(&self, path: &str) -> Option<Arc<ActorStatus>> {
-        self.cells.read().get(path).map(|cell| cell.read())
+        self.find(path).map(|cell| cell.read())
     }
 }

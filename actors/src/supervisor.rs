@@ -142,7 +142,9 @@ pub struct SupervisorSpec {
 
 impl fmt::Debug for ChildSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildSpec").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("ChildSpec")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -176,7 +178,9 @@ pub(crate) struct Pulse {
 
 impl fmt::Debug for Pulse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pulse").field("every", &self.every).finish_non_exhaustive()
+        f.debug_struct("Pulse")
+            .field("every", &self.every)
+            .finish_non_exhaustive()
     }
 }
 
@@ -216,8 +220,13 @@ pub(crate) async fn start_topmost(
     pulse: Option<Pulse>,
 ) -> Result<(ActorCell, watch::Receiver<End>), Cause> {
     let (end, ended) = watch::channel(None);
-    let arguments =
-        work::Arguments { spec, surroundings, ready: None, pulse, end: Some(end) };
+    let arguments = work::Arguments {
+        spec,
+        surroundings,
+        ready: None,
+        pulse,
+        end: Some(end),
+    };
     let (actor, _) = ractor::Actor::spawn(None, work::Supervisor, arguments).await?;
     Ok((actor.get_cell(), ended))
 }

@@ -77,9 +77,9 @@ pub const START_TIMEOUT: Duration = Duration::from_secs(5);
 pub const GRACE: Duration = Duration::from_secs(5);
 
 /// How long a controller may take to fetch what its children need.
-pub const PREPARE_TIMEOUT: Duration = Duration::from_secs(120);
+pub const PREPARE_TIMEOUT: Duration = Duration::from_mins(2);
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// Enough for a message that is being handled.
 const SHORT: Duration = Duration::from_millis(250);
@@ -94,7 +94,10 @@ pub const TREE: Node = root(&[
 /// What sees the cluster and tells the control plane.
 const OBSERVER: Node = rest_for_one(
     "observer",
-    &[worker("watch", 64, SHORT), worker("reporter", 256, Duration::from_millis(500))],
+    &[
+        worker("watch", 64, SHORT),
+        worker("reporter", 256, Duration::from_millis(500)),
+    ],
 );
 
 /// What hears the control plane and changes the cluster.
@@ -117,7 +120,10 @@ const SERVERS: Node = supervisor(
         on_exhausted: OnExhausted::Escalate,
         controller: None,
         // Calls in flight are answered.
-        children: &[worker("rpc", 8, Duration::from_secs(1)), worker("metrics", 8, SHORT)],
+        children: &[
+            worker("rpc", 8, Duration::from_secs(1)),
+            worker("metrics", 8, SHORT),
+        ],
     },
 );
 
@@ -144,7 +150,7 @@ const fn controller(which: Controller, children: &'static [Node]) -> Node {
         SupervisorPolicy {
             strategy: Strategy::OneForOne,
             intensity: 2,
-            period: Duration::from_secs(300),
+            period: Duration::from_mins(5),
             on_exhausted: OnExhausted::Escalate,
             controller: Some(which),
             children,
@@ -167,7 +173,11 @@ const fn rest_for_one(name: &'static str, children: &'static [Node]) -> Node {
 }
 
 const fn supervisor(name: &'static str, policy: SupervisorPolicy) -> Node {
-    Node { name, restart: Restart::Permanent, kind: Kind::Supervisor(policy) }
+    Node {
+        name,
+        restart: Restart::Permanent,
+        kind: Kind::Supervisor(policy),
+    }
 }
 
 const fn worker(name: &'static str, mailbox: usize, patience: Duration) -> Node {
@@ -176,7 +186,11 @@ const fn worker(name: &'static str, mailbox: usize, patience: Duration) -> Node 
         handler_limit: Duration::from_secs(30),
         shutdown: Shutdown::Stop(patience),
     };
-    Node { name, restart: Restart::Permanent, kind: Kind::Worker(policy) }
+    Node {
+        name,
+        restart: Restart::Permanent,
+        kind: Kind::Worker(policy),
+    }
 }
 
 impl Node {
@@ -194,8 +208,9 @@ impl Node {
 
     /// A vacant address for the worker at this path, with the mailbox the tree gives it.
     pub fn address<M: Message>(&self, path: &str) -> Result<Address<M>, TreeError> {
-        let policy =
-            self.worker(path).ok_or_else(|| TreeError::UnknownWorker { path: path.into() })?;
+        let policy = self
+            .worker(path)
+            .ok_or_else(|| TreeError::UnknownWorker { path: path.into() })?;
         Ok(Address::vacant(path, policy.mailbox))
     }
 
@@ -243,11 +258,25 @@ impl Node {
         match &self.kind {
             Kind::Worker(policy) => {
                 let handler_limit = Some(policy.handler_limit);
-                visit(&path, self, Facts { controller, handler_limit });
+                visit(
+                    &path,
+                    self,
+                    Facts {
+                        controller,
+                        handler_limit,
+                    },
+                );
             }
             Kind::Supervisor(policy) => {
                 let controller = policy.controller.or(controller);
-                visit(&path, self, Facts { controller, handler_limit: None });
+                visit(
+                    &path,
+                    self,
+                    Facts {
+                        controller,
+                        handler_limit: None,
+                    },
+                );
                 for child in policy.children {
                     child.walk(&path, controller, visit);
                 }
@@ -257,5 +286,9 @@ impl Node {
 }
 
 fn join(parent: &str, name: &str) -> Arc<str> {
-    if parent.is_empty() { name.into() } else { format!("{parent}/{name}").into() }
+    if parent.is_empty() {
+        name.into()
+    } else {
+        format!("{parent}/{name}").into()
+    }
 }

@@ -75,15 +75,15 @@ impl Backoff {
         first: Duration::from_millis(100),
         cap: Duration::from_secs(30),
         spread: 1.0,
-        reset_after: Duration::from_secs(60),
+        reset_after: Duration::from_mins(1),
     };
 
     /// For what spent its budget: 30 s doubling to 10 min, at least half of it.
     pub const PARK: Self = Self {
         first: Duration::from_secs(30),
-        cap: Duration::from_secs(600),
+        cap: Duration::from_mins(10),
         spread: 0.5,
-        reset_after: Duration::from_secs(1_200),
+        reset_after: Duration::from_mins(20),
     };
 
     /// The pause after `earlier` failures in a row; `chance` is a number in [0, 1).

@@ -33,7 +33,11 @@ impl Occupancy {
     pub(crate) fn begin(board: &StatusBoard, cell: &Arc<StatusCell>, actor: ActorCell) -> Self {
         let id = actor.get_id();
         *cell.tenancy.occupant.lock() = Some(actor);
-        Self { board: board.clone(), cell: Arc::clone(cell), id }
+        Self {
+            board: board.clone(),
+            cell: Arc::clone(cell),
+            id,
+        }
     }
 }
 
@@ -41,7 +45,10 @@ impl Drop for Occupancy {
     fn drop(&mut self) {
         {
             let mut occupant = self.cell.tenancy.occupant.lock();
-            if occupant.as_ref().is_none_or(|occupant| occupant.get_id() != self.id) {
+            if occupant
+                .as_ref()
+                .is_none_or(|occupant| occupant.get_id() != self.id)
+            {
                 return;
             }
             *occupant = None;
@@ -102,7 +109,10 @@ impl StatusBoard {
         let cells = self.kill_under(path);
         let deadline = tokio::time::Instant::now() + grace;
         for (path, cell) in cells {
-            if tokio::time::timeout_at(deadline, cell.vacant()).await.is_err() {
+            if tokio::time::timeout_at(deadline, cell.vacant())
+                .await
+                .is_err()
+            {
                 return Err(Cause::Undead(path));
             }
         }
@@ -123,7 +133,8 @@ impl StatusBoard {
 }
 
 fn is_under(path: &str, root: &str) -> bool {
-    path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(root)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

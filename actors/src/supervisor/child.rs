@@ -108,7 +108,9 @@ impl Child {
     pub(super) fn park(&mut self, backoff: &Backoff, now: Moment, chance: f64) -> Duration {
         self.is_parked = true;
         self.streak = Streak::default();
-        let pause = self.parkings.failed(backoff, now.saturating_sub(self.returned_at), chance);
+        let pause = self
+            .parkings
+            .failed(backoff, now.saturating_sub(self.returned_at), chance);
         self.returned_at = now + pause;
         pause
     }
@@ -126,8 +128,13 @@ impl Child {
     pub(super) fn publish_failure(&mut self, cause: &Cause, now: Moment) {
         // Waiting for the outside world is no restart.
         self.is_restart = !matches!(cause, Cause::Unprepared(_));
-        let failure = Failure { at: now, kind: cause.kind(), text: cause.to_string().into() };
-        self.status.update(|status| status.last_failure = Some(failure));
+        let failure = Failure {
+            at: now,
+            kind: cause.kind(),
+            text: cause.to_string().into(),
+        };
+        self.status
+            .update(|status| status.last_failure = Some(failure));
     }
 
     pub(super) fn publish(&self, activity: Activity, now: Moment) {

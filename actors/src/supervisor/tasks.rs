@@ -18,9 +18,15 @@ pub(super) enum Report {
     /// What the children need is there, or is not.
     Prepared(Result<(), Cause>),
     /// A child runs; or nothing of it does.
-    Started { child: usize, outcome: Result<ActorCell, Cause> },
+    Started {
+        child: usize,
+        outcome: Result<ActorCell, Cause>,
+    },
     /// A child was stopped in order.
-    Stopped { child: usize, outcome: Result<(), Cause> },
+    Stopped {
+        child: usize,
+        outcome: Result<(), Cause>,
+    },
     /// A pause is over.
     Due,
     /// Time for the work the root does on its own loop.
@@ -36,7 +42,10 @@ pub(super) struct Tasks {
 
 impl Tasks {
     pub(super) fn new(supervisor: ActorRef<Report>) -> Self {
-        Self { running: JoinSet::new(), supervisor }
+        Self {
+            running: JoinSet::new(),
+            supervisor,
+        }
     }
 
     /// Forgets tasks that are over.
@@ -167,5 +176,8 @@ pub(super) async fn stop(
         return Ok(());
     }
     actor.kill();
-    actor.wait(Some(grace)).await.map_err(|_late| Cause::Undead(Arc::clone(path)))
+    actor
+        .wait(Some(grace))
+        .await
+        .map_err(|_late| Cause::Undead(Arc::clone(path)))
 }

@@ -131,7 +131,13 @@ fn ending_by_reason(reason: Option<&str>) -> Ending {
 
 impl Work {
     fn new(myself: ActorRef<Report>, arguments: Arguments) -> Self {
-        let Arguments { spec, surroundings, ready, pulse, end } = arguments;
+        let Arguments {
+            spec,
+            surroundings,
+            ready,
+            pulse,
+            end,
+        } = arguments;
         let board = &surroundings.board;
         let now = board.now();
         let status = board.cell(&spec.path, None);
@@ -200,7 +206,9 @@ impl Work {
 
     fn started(&mut self, index: usize, outcome: Result<ActorCell, Cause>) {
         let now = self.now();
-        let Some(child) = self.children.get_mut(index) else { return };
+        let Some(child) = self.children.get_mut(index) else {
+            return;
+        };
         match outcome {
             Ok(actor) => {
                 let id = actor.get_id();
@@ -212,7 +220,11 @@ impl Work {
             }
             Err(cause) => self.child_ended(index, Ending::Failed(cause)),
         }
-        if !self.children.iter().any(|child| matches!(child.phase, Phase::Starting)) {
+        if !self
+            .children
+            .iter()
+            .any(|child| matches!(child.phase, Phase::Starting))
+        {
             self.early_ends.clear();
         }
     }
@@ -241,7 +253,11 @@ impl Work {
                 | Phase::Done => {}
             }
         }
-        if self.children.iter().any(|child| matches!(child.phase, Phase::Starting)) {
+        if self
+            .children
+            .iter()
+            .any(|child| matches!(child.phase, Phase::Starting))
+        {
             self.early_ends.insert(id, ending);
         }
     }
@@ -250,7 +266,9 @@ impl Work {
     fn child_ended(&mut self, index: usize, ending: Ending) {
         let now = self.now();
         let chance = self.chance.f64();
-        let Some(child) = self.children.get_mut(index) else { return };
+        let Some(child) = self.children.get_mut(index) else {
+            return;
+        };
         let up_for = child.up_for(now);
         let Some(cause) = child.cause_of_restart(ending) else {
             child.phase = Phase::Done;
@@ -287,7 +305,10 @@ impl Work {
             (true, OnExhausted::Escalate) => {
                 let path = Arc::clone(&child.spec.path);
                 child.phase = Phase::Down { due: now };
-                self.give_up(Cause::Exhausted { path, last: cause.to_string().into() });
+                self.give_up(Cause::Exhausted {
+                    path,
+                    last: cause.to_string().into(),
+                });
             }
         }
     }
@@ -341,7 +362,8 @@ impl Work {
     fn stop_child(&mut self, index: usize, actor: ActorCell) {
         let child = &mut self.children[index];
         child.phase = Phase::Ending { id: actor.get_id() };
-        self.tasks.stop(index, actor, &child.spec, &self.surroundings);
+        self.tasks
+            .stop(index, actor, &child.spec, &self.surroundings);
     }
 
     fn start_if_due(&mut self, index: usize) {
@@ -352,7 +374,8 @@ impl Work {
                 let is_reset = child.is_parked;
                 child.begin_start(now);
                 let supervisor = self.myself.clone();
-                self.tasks.start(index, &child.spec, is_reset, supervisor, &self.surroundings);
+                self.tasks
+                    .start(index, &child.spec, is_reset, supervisor, &self.surroundings);
             }
             Phase::Down { .. }
             | Phase::Starting

@@ -73,7 +73,9 @@ pub fn assemble(
     surroundings: &Surroundings,
 ) -> Result<SupervisorSpec, TreeError> {
     if let Some(path) = crew.workers.keys().find(|path| tree.worker(path).is_none()) {
-        return Err(TreeError::UnknownWorker { path: Arc::clone(path) });
+        return Err(TreeError::UnknownWorker {
+            path: Arc::clone(path),
+        });
     }
     match &tree.kind {
         Kind::Worker(_) => Err(TreeError::NoSupervisor { name: tree.name }),
@@ -87,16 +89,24 @@ fn branch(
     crew: &Crew,
     surroundings: &Surroundings,
 ) -> Result<SupervisorSpec, TreeError> {
-    let prepare = policy.controller.map(|which| behind(crew, which)).transpose()?;
-    let children = policy.children.iter().map(|node| child(node, path, crew, surroundings));
+    let prepare = policy
+        .controller
+        .map(|which| behind(crew, which))
+        .transpose()?;
+    let children = policy
+        .children
+        .iter()
+        .map(|node| child(node, path, crew, surroundings));
     Ok(SupervisorSpec {
         path: Arc::clone(path),
         strategy: policy.strategy,
         intensity: policy.intensity,
         period: policy.period,
         on_exhausted: policy.on_exhausted,
-        prepare: prepare
-            .map(|(run, _)| Preparation { run: Arc::clone(run), timeout: PREPARE_TIMEOUT }),
+        prepare: prepare.map(|(run, _)| Preparation {
+            run: Arc::clone(run),
+            timeout: PREPARE_TIMEOUT,
+        }),
         children: children.collect::<Result<_, _>>()?,
     })
 }
@@ -110,15 +120,22 @@ fn child(
     let path = join(parent, node.name);
     let (start, start_timeout, shutdown, reset) = match &node.kind {
         Kind::Worker(policy) => {
-            let start = crew
-                .workers
-                .get(&path)
-                .ok_or_else(|| TreeError::NoWorker { path: Arc::clone(&path) })?;
-            (Arc::clone(start), Some(START_TIMEOUT), policy.shutdown, None)
+            let start = crew.workers.get(&path).ok_or_else(|| TreeError::NoWorker {
+                path: Arc::clone(&path),
+            })?;
+            (
+                Arc::clone(start),
+                Some(START_TIMEOUT),
+                policy.shutdown,
+                None,
+            )
         }
         Kind::Supervisor(policy) => {
             let spec = branch(policy, &path, crew, surroundings)?;
-            let reset = policy.controller.map(|which| behind(crew, which)).transpose()?;
+            let reset = policy
+                .controller
+                .map(|which| behind(crew, which))
+                .transpose()?;
             let start = supervisor(spec, surroundings.clone());
             let reset = reset.map(|(_, reset)| Arc::clone(reset));
             (start, None, Shutdown::Stop(node.patience()), reset)
@@ -137,5 +154,7 @@ fn child(
 }
 
 fn behind(crew: &Crew, controller: Controller) -> Result<&(PrepareFn, ResetFn), TreeError> {
-    crew.controllers.get(&controller).ok_or(TreeError::NoController { controller })
+    crew.controllers
+        .get(&controller)
+        .ok_or(TreeError::NoController { controller })
 }

@@ -12,10 +12,15 @@ pub fn picture(tree: &Node) -> String {
 }
 
 fn draw_children(node: &Node, indent: &str, text: &mut String) {
-    let Kind::Supervisor(policy) = &node.kind else { return };
+    let Kind::Supervisor(policy) = &node.kind else {
+        return;
+    };
     for (index, child) in policy.children.iter().enumerate() {
-        let (branch, below) =
-            if index + 1 == policy.children.len() { ("└── ", "    ") } else { ("├── ", "│   ") };
+        let (branch, below) = if index + 1 == policy.children.len() {
+            ("└── ", "    ")
+        } else {
+            ("├── ", "│   ")
+        };
         text.push_str(indent);
         text.push_str(branch);
         text.push_str(&label(child));
@@ -28,7 +33,11 @@ fn label(node: &Node) -> String {
     match &node.kind {
         Kind::Worker(_) => node.name.to_owned(),
         Kind::Supervisor(policy) => {
-            let role = if policy.controller.is_some() { "controller:" } else { "" };
+            let role = if policy.controller.is_some() {
+                "controller:"
+            } else {
+                ""
+            };
             let strategy = match policy.strategy {
                 Strategy::OneForOne => "one_for_one",
                 Strategy::RestForOne => "rest_for_one",

@@ -1,0 +1,82 @@
+//! A server as an actor of the tree.
+//!
+//! Owns: the task that serves. Never answers a call itself. Lost when it dies: calls in flight;
+//! callers try again at the next incarnation.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::ports::Server;
+
+#[cfg(test)]
+mod tests;
+
+/// What a server's task reports.
+#[derive(Debug)]
+pub enum ServerMessage {
+    /// Serving is over, though nobody asked for it.
+    Ended(Result<(), String>),
+}
+
+impl Message for ServerMessage {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Ended(_) => "ended",
+        }
+    }
+}
+
+/// Runs one server and fails when it does.
+pub struct ServerActor {
+    server: Arc<dyn Server>,
+    stop: DropGuard,
+    serving: JoinSet<()>,
+}
+
+impl ServerActor {
+    /// An actor for this server; each incarnation serves anew.
+    pub fn new(server: Arc<dyn Server>) -> Self {
+        Self {
+            server,
+            stop: CancellationToken::new().drop_guard(),
+            serving: JoinSet::new(),
+        }
+    }
+}
+
+impl Behaviour for ServerActor {
+    type Message = ServerMessage;
+
+    async fn started(&mut self, context: &Context<ServerMessage>) -> Result<(), ActorError> {
+        let (server, stop) = (Arc::clone(&self.server), self.stop.token().clone());
+        let address = context.address.clone();
+        self.serving.spawn(async move {
+            let outcome = AssertUnwindSafe(server.serve(stop)).catch_unwind().await;
+            let outcome = outcome.unwrap_or_else(|_text| Err("it panicked".to_owned()));
+            // An actor that is gone, or stopping, needs no word of it.
+            let _ = address.send_own(ServerMessage::Ended(outcome));
+        });
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: ServerMessage,
+        _context: &Context<ServerMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            ServerMessage::Ended(Err(words)) => Err(ActorError(words)),
+            ServerMessage::Ended(Ok(())) => Err(ActorError("it ended by itself".to_owned())),
+        }
+    }
+
+    async fn stopping(&mut self, _context: &Context<ServerMessage>) {
+        self.stop.token().cancel();
+        while self.serving.join_next().await.is_some() {}
+    }
+}
