@@ -1,17 +1,18 @@
 //! The agent of one process: ports, tree and servers put together, from start to signal.
 
 mod ports;
+mod servers;
 mod signals;
 mod view;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use krane_actors::agent::{Agent, AgentParts};
+use krane_actors::agent::{Agent, AgentError, AgentParts};
 use krane_actors::cause::Cause;
 use krane_actors::controller::ControllerParts;
-use krane_actors::metrics::{ControllerFamilies, StoreCollector};
+use krane_actors::metrics::ControllerFamilies;
+use krane_actors::root::Exit;
 use krane_actors::status::StatusBoard;
 use krane_domain::ids::Controller;
 use prometheus::Registry;
@@ -25,9 +26,6 @@ use crate::settings::{Settings, WritesMode};
 use ports::SystemClock;
 use signals::Signals;
 use view::AgentView;
-
-/// How long the tree may take to stop before the process ends without it.
-const STOP_LIMIT: Duration = Duration::from_secs(9);
 
 /// Why the agent did not start, or ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -47,9 +45,12 @@ pub enum RunError {
     /// A server's TLS files are not usable.
     #[error("the TLS files of the RPC port cannot be used")]
     Tls(#[source] crate::rpc::tls::TlsError),
+    /// A bound port cannot be handed to its server.
+    #[error("a bound port cannot be served")]
+    Listener(#[source] std::io::Error),
     /// The tree could not start.
     #[error("the supervision tree did not start")]
-    Start(#[source] Cause),
+    Start(#[source] AgentError),
     /// The tree ended by itself.
     #[error("the supervision tree gave up")]
     GaveUp(#[source] Cause),
@@ -68,42 +69,44 @@ pub async fn run(settings: Settings, listeners: Listeners) -> Result<(), RunErro
     crate::admin::metrics::register_build_info(&registry).map_err(RunError::Metrics)?;
     let board = StatusBoard::new();
     let parts = parts(&settings, &board, &registry).await?;
-    let mut agent = Agent::start(parts).await.map_err(RunError::Start)?;
-    let collector =
-        StoreCollector::new(agent.stores().to_vec()).map_err(RunError::Metrics)?;
-    registry.register(Box::new(collector)).map_err(RunError::Metrics)?;
-    let view = Arc::new(AgentView::new(agent.stores().to_vec(), board.clone()));
-    let mut servers = view::serve(&settings, listeners, &registry, Arc::clone(&view))?;
+    let agent = Agent::new(parts, &registry).map_err(RunError::Start)?;
+    let stores = agent.stores();
+    let view = Arc::new(AgentView::new(stores.clone()));
+    let servers = servers::servers(&settings, listeners, &registry, &view)?;
+    let root = agent.start(servers).await.map_err(RunError::Start)?;
+    view.watch(Arc::clone(root.watchdog()));
     tracing::info!(
         version = crate::cli::version::LONG,
         region = %settings.region,
         rpc_port = settings.rpc_port,
         "krane started"
     );
-    let result = tokio::select! {
+    let exit = tokio::select! {
         signal = signals.first() => {
             tracing::info!(signal, "stopping");
+            view.stop();
+            for store in &stores {
+                store.halt();
+            }
+            tokio::select! {
+                exit = root.stop() => exit,
+                code = signals.second() => return Err(RunError::Interrupted { code }),
+            }
+        }
+        exit = root.finished() => exit,
+    };
+    match exit {
+        Exit::Stopped => {
+            tracing::info!("stopped");
             Ok(())
         }
-        end = agent.finished() => end.map_err(RunError::GaveUp),
-    };
-    view.stop();
-    for store in agent.stores() {
-        store.halt();
-    }
-    let stopping = async {
-        agent.stop().await;
-        servers.stop().await;
-    };
-    tokio::select! {
-        () = stopping => {}
-        code = signals.second() => return Err(RunError::Interrupted { code }),
-        () = ports::pause(STOP_LIMIT) => {
-            tracing::warn!("some parts did not stop in time and are cut off");
+        // A part that had to be cut off on the way out is no reason to alarm anyone.
+        Exit::Failed(cause) if view.is_stopping() => {
+            tracing::warn!(%cause, "some parts did not stop in time and were cut off");
+            Ok(())
         }
+        Exit::Failed(cause) => Err(RunError::GaveUp(cause)),
     }
-    tracing::info!("stopped");
-    result
 }
 
 async fn parts(

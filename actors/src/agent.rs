@@ -1,26 +1,23 @@
-//! The whole agent: what every worker of the tree is made of, and its life from start to stop.
+//! The whole agent: what every worker of the tree is made of.
+//!
+//! Nothing here decides who restarts with whom; that is the tree's business.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use krane_domain::restart::Backoff;
-use ractor::ActorCell;
-use tokio::sync::watch::Receiver;
+use prometheus::Registry;
 
-use crate::actor::ShellArguments;
-use crate::address::Address;
-use crate::cause::Cause;
+use crate::actor::{Behaviour, ShellArguments};
 use crate::controller::{ControllerParts, ControllerWorkers};
-use crate::heartbeat::{Heartbeat, HeartbeatMessage};
-use crate::metrics::ActorMetrics;
-use crate::ports::ControlPlane;
+use crate::heartbeat::Heartbeat;
+use crate::metrics::{ActorFamilies, ActorMetrics, StoreCollector};
+use crate::ports::{ControlPlane, Server};
+use crate::root::{Root, RootArguments, RootError, RootHandle};
+use crate::server::ServerActor;
 use crate::status::StatusBoard;
 use crate::store::Store;
-use crate::supervisor::{
-    ChildSpec, End, OnExhausted, Preparation, Restart, Shutdown, StartFn, Strategy, SupervisorSpec,
-    Surroundings, start_topmost, supervisor, worker,
-};
+use crate::supervisor::{StartFn, worker};
+use crate::tree::{Crew, Kind, Node, TREE, TreeError};
 
 /// What an agent is made with.
 pub struct AgentParts {
@@ -36,139 +33,126 @@ pub struct AgentParts {
     pub seed: u64,
 }
 
-/// A running agent.
+/// The servers of the tree.
+pub struct Servers {
+    /// RPCs and health.
+    pub rpc: Arc<dyn Server>,
+    /// Metrics and health.
+    pub metrics: Arc<dyn Server>,
+}
+
+/// Why an agent did not start. Nothing of it runs.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// A worker's place is not in the tree.
+    #[error("tree and workers do not fit")]
+    Tree(#[from] TreeError),
+    /// Metrics collide.
+    #[error("metrics cannot be registered")]
+    Metrics(#[from] prometheus::Error),
+    /// The root did not start.
+    #[error("the root did not start")]
+    Root(#[from] RootError),
+}
+
+/// An agent whose workers are made and not started yet: servers may show it before it runs.
 pub struct Agent {
-    root: ActorCell,
-    end: Receiver<End>,
-    stores: Vec<Arc<Store>>,
+    parts: AgentParts,
+    metrics: ActorFamilies,
+    controllers: Vec<ControllerWorkers>,
 }
 
 impl Agent {
-    /// Starts the tree. Returns before its controllers are ready.
-    pub async fn start(parts: AgentParts) -> Result<Self, Cause> {
-        let surroundings = Surroundings {
-            board: parts.board.clone(),
-            seed: parts.seed,
-            grace: Duration::from_secs(5),
-        };
-        let mut stores = Vec::new();
-        let address: Address<HeartbeatMessage> = Address::vacant("root/heartbeat", 64);
-        let (control_plane, known, board) =
-            (parts.heartbeat, parts.is_region_known, parts.board.clone());
-        let heartbeat = worker(move || ShellArguments {
-            behaviour: Heartbeat::new(Arc::clone(&control_plane), Arc::clone(&known)),
-            address: address.clone(),
-            board: board.clone(),
-            metrics: ActorMetrics::default(),
-        });
-        let mut children = vec![leaf("heartbeat", "root/heartbeat", heartbeat)];
-        for controller in parts.controllers {
-            let name = controller.controller.name();
-            let workers = ControllerWorkers::new(controller, |id| {
-                let group =
-                    if matches!(id, "watch" | "reporter") { "observer" } else { "intake" };
-                (format!("root/{name}/{group}/{id}").into(), 64)
-            });
-            stores.push(Arc::clone(workers.store()));
-            children.push(controller_spec(name, &workers, &surroundings));
+    /// Makes stores and addresses; registers the metrics.
+    pub fn new(parts: AgentParts, registry: &Registry) -> Result<Self, AgentError> {
+        let metrics = ActorFamilies::register(&TREE, &parts.board, registry)?;
+        let mut controllers = Vec::new();
+        for controller in parts.controllers.iter().cloned() {
+            let which = controller.controller;
+            controllers.push(ControllerWorkers::new(controller, |id| {
+                let path = || format!("root/{which}/{id}").into();
+                TREE.place(which, id).ok_or_else(|| TreeError::UnknownWorker { path: path() })
+            })?);
         }
-        let spec = SupervisorSpec {
-            path: "root".into(),
-            strategy: Strategy::OneForOne,
-            intensity: 5,
-            period: Duration::from_secs(60),
-            on_exhausted: OnExhausted::Park(Backoff::PARK),
-            prepare: None,
-            children,
-        };
-        let (root, end) = start_topmost(spec, surroundings, None).await?;
-        Ok(Self { root, end, stores })
+        let agent = Self { parts, metrics, controllers };
+        registry.register(Box::new(StoreCollector::new(agent.stores())?))?;
+        Ok(agent)
     }
 
     /// What the controllers know.
-    pub fn stores(&self) -> &[Arc<Store>] {
-        &self.stores
+    pub fn stores(&self) -> Vec<Arc<Store>> {
+        self.controllers.iter().map(|workers| Arc::clone(workers.store())).collect()
     }
 
-    /// Stops everything in order. Stopping twice is a no-op.
-    pub async fn stop(&mut self) {
-        self.root.stop(None);
-        let _ = self.end.wait_for(Option::is_some).await;
+    /// Starts the tree. Returns before its controllers are ready.
+    pub async fn start(self, servers: Servers) -> Result<RootHandle, AgentError> {
+        let mut crew = Crew::default();
+        let (control_plane, known) = (self.parts.heartbeat, self.parts.is_region_known);
+        let places = Places { board: &self.parts.board, metrics: &self.metrics };
+        let path = "root/heartbeat";
+        crew = crew.worker(path, places.start(path, move || {
+            Heartbeat::new(Arc::clone(&control_plane), Arc::clone(&known))
+        })?);
+        let served = [("rpc", servers.rpc), ("metrics", servers.metrics)];
+        for (name, server) in served {
+            let path = format!("root/servers/{name}");
+            let start = places.start(&path, move || ServerActor::new(Arc::clone(&server)))?;
+            crew = crew.worker(path, start);
+        }
+        for workers in &self.controllers {
+            crew = crew_of(crew, workers, &self.metrics, &TREE, "");
+            crew = crew.controller(workers.controller(), workers.prepare(), workers.reset());
+        }
+        let (board, seed) = (self.parts.board, self.parts.seed);
+        Ok(Root::start(RootArguments { tree: &TREE, crew, board, seed }).await?)
     }
+}
 
-    /// Waits for the end of the tree, whoever caused it.
-    pub async fn finished(&mut self) -> Result<(), Cause> {
-        match self.end.wait_for(Option::is_some).await {
-            Ok(end) => end.clone().unwrap_or(Ok(())),
-            Err(_crashed) => Err(Cause::Killed),
+struct Places<'a> {
+    board: &'a StatusBoard,
+    metrics: &'a ActorFamilies,
+}
+
+impl Places<'_> {
+    fn start<B: Behaviour>(
+        &self,
+        path: &str,
+        make: impl Fn() -> B + Send + Sync + 'static,
+    ) -> Result<StartFn, TreeError> {
+        let address = TREE.address(path)?;
+        let (board, metrics) = (self.board.clone(), self.metrics.actor(path));
+        Ok(worker(move || ShellArguments {
+            behaviour: make(),
+            address: address.clone(),
+            board: board.clone(),
+            metrics: metrics.clone(),
+        }))
+    }
+}
+
+/// Adds the workers of one controller, wherever below its node the tree has them.
+fn crew_of(
+    mut crew: Crew,
+    workers: &ControllerWorkers,
+    metrics: &ActorFamilies,
+    node: &Node,
+    parent: &str,
+) -> Crew {
+    let path = if parent.is_empty() { node.name.to_owned() } else { format!("{parent}/{}", node.name) };
+    match &node.kind {
+        Kind::Worker(_) => {
+            let metrics: ActorMetrics = metrics.actor(&path);
+            match workers.start(node.name, metrics) {
+                Some(start) => crew.worker(path, start),
+                None => crew,
+            }
+        }
+        Kind::Supervisor(policy) => {
+            let is_ours = policy.controller.is_none_or(|which| which == workers.controller());
+            for child in policy.children.iter().filter(|_| is_ours) {
+                crew = crew_of(crew, workers, metrics, child, &path);
+            }
+            crew
         }
     }
-}
-
-fn leaf(id: &'static str, path: &str, start: StartFn) -> ChildSpec {
-    ChildSpec {
-        id,
-        path: path.into(),
-        restart: Restart::Permanent,
-        start,
-        start_timeout: Some(Duration::from_secs(5)),
-        shutdown: Shutdown::Stop(Duration::from_secs(2)),
-        backoff: Backoff::RESTART,
-        reset: None,
-    }
-}
-
-fn controller_spec(
-    name: &'static str,
-    workers: &ControllerWorkers,
-    surroundings: &Surroundings,
-) -> ChildSpec {
-    let nest = |id: &'static str, spec: SupervisorSpec| ChildSpec {
-        id,
-        path: Arc::clone(&spec.path),
-        restart: Restart::Permanent,
-        start: supervisor(spec, surroundings.clone()),
-        start_timeout: None,
-        shutdown: Shutdown::Stop(Duration::from_secs(6)),
-        backoff: Backoff::RESTART,
-        reset: None,
-    };
-    let group = |group: &'static str, ids: &[&'static str]| {
-        let path = format!("root/{name}/{group}");
-        let children = ids
-            .iter()
-            .filter_map(|id| {
-                let start = workers.start(id, ActorMetrics::default())?;
-                Some(leaf(id, &format!("{path}/{id}"), start))
-            })
-            .collect();
-        nest(
-            group,
-            SupervisorSpec {
-                path: path.into(),
-                strategy: Strategy::RestForOne,
-                intensity: 5,
-                period: Duration::from_secs(60),
-                on_exhausted: OnExhausted::Escalate,
-                prepare: None,
-                children,
-            },
-        )
-    };
-    let spec = SupervisorSpec {
-        path: format!("root/{name}").into(),
-        strategy: Strategy::OneForOne,
-        intensity: 5,
-        period: Duration::from_secs(60),
-        on_exhausted: OnExhausted::Escalate,
-        prepare: Some(Preparation {
-            run: workers.prepare(),
-            timeout: Duration::from_secs(60),
-        }),
-        children: vec![
-            group("observer", &["watch", "reporter"]),
-            group("intake", &["reconciler", "stream", "resync"]),
-        ],
-    };
-    ChildSpec { reset: Some(workers.reset()), ..nest(name, spec) }
 }

@@ -70,13 +70,26 @@ pub struct ControllerWorkers {
 impl ControllerWorkers {
     /// Workers with an empty store and vacant addresses. `place` gives the path and the mailbox
     /// capacity of a worker by its id.
-    pub fn new(parts: ControllerParts, place: impl Fn(&str) -> (Arc<str>, usize)) -> Self {
+    pub fn new<E>(
+        parts: ControllerParts,
+        place: impl Fn(&str) -> Result<(Arc<str>, usize), E>,
+    ) -> Result<Self, E> {
         let rules = parts.rules.clone();
         let store = Arc::new(Store::new(parts.controller, rules, parts.max_backlog));
-        let (watch, reporter) = (vacant("watch", &place), vacant("reporter", &place));
-        let (reconciler, stream) = (vacant("reconciler", &place), vacant("stream", &place));
-        let resync = vacant("resync", &place);
-        Self { parts, store, watch, reporter, reconciler, stream, resync }
+        Ok(Self {
+            parts,
+            store,
+            watch: vacant("watch", &place)?,
+            reporter: vacant("reporter", &place)?,
+            reconciler: vacant("reconciler", &place)?,
+            stream: vacant("stream", &place)?,
+            resync: vacant("resync", &place)?,
+        })
+    }
+
+    /// Whose workers they are.
+    pub fn controller(&self) -> Controller {
+        self.parts.controller
     }
 
     /// What the controller knows.
@@ -170,12 +183,12 @@ impl ControllerWorkers {
     }
 }
 
-fn vacant<M: crate::actor::Message>(
+fn vacant<M: crate::actor::Message, E>(
     id: &str,
-    place: &impl Fn(&str) -> (Arc<str>, usize),
-) -> Address<M> {
-    let (path, capacity) = place(id);
-    Address::vacant(path, capacity)
+    place: &impl Fn(&str) -> Result<(Arc<str>, usize), E>,
+) -> Result<Address<M>, E> {
+    let (path, capacity) = place(id)?;
+    Ok(Address::vacant(path, capacity))
 }
 
 fn start<B: Behaviour>(

@@ -37,6 +37,7 @@ pub struct Store {
     inner: Mutex<Memory>,
     room: Notify,
     is_halted: AtomicBool,
+    was_listed: AtomicBool,
 }
 
 /// What is behind the lock.
@@ -240,12 +241,24 @@ impl Store {
             inner: Mutex::new(Memory::new(controller)),
             room: Notify::new(),
             is_halted: AtomicBool::new(false),
+            was_listed: AtomicBool::new(false),
         }
     }
 
     /// The process is on its way out: from now on no lane, no write and no report starts (D41).
     pub fn halt(&self) {
         self.is_halted.store(true, Ordering::Relaxed);
+    }
+
+    /// The first complete lists are done.
+    pub fn listed(&self) {
+        self.was_listed.store(true, Ordering::Relaxed);
+        self.inner.lock().is_listed = true;
+    }
+
+    /// Whether complete lists were done once in this process, whatever happened since.
+    pub fn was_listed(&self) -> bool {
+        self.was_listed.load(Ordering::Relaxed)
     }
 
     /// Whether nothing may start any more.

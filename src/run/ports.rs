@@ -39,11 +39,6 @@ impl Clock for SystemClock {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "bounds the stop of the process, outside any actor")]
-pub(super) async fn pause(time: Duration) {
-    tokio::time::sleep(time).await;
-}
-
 /// What every request to Kubernetes says of its sender.
 pub(super) fn user_agent() -> HeaderValue {
     HeaderValue::from_static(concat!("krane/", env!("CARGO_PKG_VERSION")))

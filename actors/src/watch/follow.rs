@@ -50,7 +50,7 @@ pub async fn first_lists(store: &Store, cluster: &dyn Cluster) -> Result<(), Str
             }
         }
     }
-    store.with(|memory| memory.is_listed = true);
+    store.listed();
     Ok(())
 }
 

@@ -72,7 +72,10 @@ impl World {
             is_region_known: Arc::clone(&is_region_known),
             metrics: families.of(Controller::Deployments),
         };
-        let workers = ControllerWorkers::new(parts, |id| (format!("root/{id}").into(), 64));
+        let workers = ControllerWorkers::new(parts, |id| {
+            Ok::<_, std::convert::Infallible>((format!("root/{id}").into(), 64))
+        })
+        .unwrap_or_else(|never| match never {});
         let mut world =
             Self { cluster, control_plane, workers, board, is_region_known, tree: None };
         world.boot().await;
