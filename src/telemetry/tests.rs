@@ -196,25 +196,49 @@ fn successes_are_sampled_by_their_end_and_failures_never() {
     }
 }
 
-/// Panics in a process of its own, because the hook is one for all threads.
-#[test]
-fn a_panic_is_told_by_its_place_and_never_by_its_text() {
+/// What one of the ignored tests below writes in a process of its own.
+fn child(name: &str) -> String {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--ignored",
-            "--exact",
-            "--nocapture",
-            "telemetry::tests::child_that_panics",
-        ])
+        .args(["--ignored", "--exact", "--nocapture"])
+        .arg(format!("telemetry::tests::{name}"))
         .output()
         .unwrap();
-    let output = [child.stdout, child.stderr].concat();
-    let output = String::from_utf8(output).unwrap();
+    String::from_utf8([child.stdout, child.stderr].concat()).unwrap()
+}
+
+/// In a process of its own, because the hook is one for all threads.
+#[test]
+fn a_panic_is_told_by_its_place_and_never_by_its_text() {
+    let output = child("child_that_panics");
     assert!(output.contains("the text is withheld"), "{output}");
     assert!(output.contains("src/telemetry/tests.rs:"), "{output}");
     assert!(output.contains("\"target\":\"krane::panic\""), "{output}");
-    // The test harness itself repeats nothing, because the thread's result is looked at here.
     assert!(!output.contains("canary-in-a-panic"), "{output}");
+}
+
+/// In a process of its own, because the exporter speaks from a thread of its own.
+#[test]
+fn a_collector_that_cannot_be_reached_is_told() {
+    let output = child("child_without_a_collector");
+    let told = |line: &str| line.contains("opentelemetry") && line.contains("\"level\":\"ERROR\"");
+    assert!(output.lines().any(told), "{output}");
+}
+
+#[test]
+#[ignore = "a_collector_that_cannot_be_reached_is_told runs it in a process of its own"]
+fn child_without_a_collector() {
+    let settings = settings(&[
+        ("observability.logging.format", "json"),
+        ("observability.tracing.endpoint", "http://127.0.0.1:1"),
+        ("observability.tracing.sample_rate", "1"),
+    ]);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let telemetry = super::init(&settings).unwrap();
+        tracing::info_span!("span").in_scope(|| {});
+        telemetry.shutdown().await;
+    });
+    runtime.shutdown_background();
 }
 
 #[test]
