@@ -17,9 +17,7 @@ use krane_actors::status::StatusBoard;
 use krane_domain::ids::Controller;
 use prometheus::Registry;
 
-use crate::edge::cluster::{
-    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection,
-};
+use crate::edge::cluster::{AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection};
 use crate::edge::control_plane::{EndpointError, GrpcControlPlane};
 use crate::rpc::bind::Listeners;
 use crate::settings::{Settings, WritesMode};
@@ -77,7 +75,6 @@ pub async fn run(settings: Settings, listeners: Listeners) -> Result<(), RunErro
     view.watch(Arc::clone(root.watchdog()));
     tracing::info!(
         version = crate::cli::version::LONG,
-        region = %settings.region,
         rpc_port = settings.rpc_port,
         "krane started"
     );
@@ -116,8 +113,7 @@ async fn parts(
 ) -> Result<AgentParts, RunError> {
     let access = KubeAccess::choose(&settings.kubernetes).map_err(RunError::Kubernetes)?;
     let observers = ports::Observers::register(registry).map_err(RunError::Metrics)?;
-    let connection =
-        KubeConnection::open(access, ports::user_agent(), observers.api()).await;
+    let connection = KubeConnection::open(access, ports::user_agent(), observers.api()).await;
     let connection = Arc::new(connection.map_err(RunError::Kubernetes)?);
     let rules = ports::rules(settings, connection.namespace());
     let families = ControllerFamilies::register(registry).map_err(RunError::Metrics)?;
@@ -133,7 +129,11 @@ async fn parts(
     let deployments = ControllerParts {
         controller,
         rules: rules.clone(),
-        cluster: Arc::new(KubeCluster::new(connection, limits, CallTimeouts::default())),
+        cluster: Arc::new(KubeCluster::new(
+            connection,
+            limits,
+            CallTimeouts::default(),
+        )),
         control_plane: Arc::new(control_plane(controller)?),
         clock: Arc::new(SystemClock::new()),
         board: board.clone(),

@@ -101,9 +101,27 @@ async fn work(task: &Task, context: &LaneContext) -> Result<Outcome, Stop> {
     match (&task.key, &task.state) {
         (WorkKey::Shared(shared), _) => shared::bring_about(shared, context).await,
         (WorkKey::Workload(key), Some(state)) => {
-            workload(key, state, task.was_settled, context).await
+            let began = context.board.now();
+            let outcome = workload(key, state, task.was_settled, context).await?;
+            log_done(key, state, context.board.now().saturating_sub(began), &outcome);
+            Ok(outcome)
         }
-        (WorkKey::Workload(_), None) => Ok(Outcome::Done { live: None, repaired: false }),
+        (WorkKey::Workload(_), None) => Ok(Outcome::NOTHING_TO_DO),
+    }
+}
+
+/// One line for each state that was brought about; looking again and finding all well is none.
+fn log_done(key: &ObjectKey, state: &State, took: Duration, outcome: &Outcome) {
+    let version = state.version;
+    let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    match (outcome, &state.change) {
+        (Outcome::Done { wrote: true, .. }, Ok(Change::Apply(_))) => {
+            tracing::info!(%key, version, duration_ms, "applied");
+        }
+        (Outcome::Done { wrote: true, .. }, Ok(Change::Delete)) => {
+            tracing::info!(%key, version, duration_ms, "deleted");
+        }
+        (Outcome::Done { .. } | Outcome::Blocked(_) | Outcome::Trouble(_), _) => {}
     }
 }
 
@@ -146,11 +164,12 @@ async fn apply(
         wrote |= settlement.wrote;
         primary.get_or_insert(settlement.live);
     }
-    Ok(Outcome::Done { live: primary.flatten(), repaired: wrote && was_settled })
+    Ok(Outcome::Done { live: primary.flatten(), wrote, repaired: wrote && was_settled })
 }
 
 async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop> {
     let live = context.store.with(|memory| memory.view.workload(key).cloned());
+    let wrote = live.is_some();
     if let Some(live) = live {
         settle::delete(&live, context).await?;
     }
@@ -164,7 +183,7 @@ async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop>
         }
         memory.to_observe.insert(key.clone());
     });
-    Ok(Outcome::Done { live: None, repaired: false })
+    Ok(Outcome::Done { live: None, wrote, repaired: false })
 }
 
 /// Errors unless writing is allowed.

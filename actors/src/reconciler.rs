@@ -9,6 +9,7 @@ use std::time::Duration;
 use krane_domain::backlog::{InTrouble, Outcome, TroubleKind};
 use krane_domain::ids::{Moment, ObjectKey, WorkKey};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
@@ -81,12 +82,19 @@ impl Reconciler {
             let Some(task) = task else { break };
             let lanes = self.lanes.clone();
             let address = context.address.clone();
-            self.running.spawn(async move {
+            let span = tracing::info_span!(
+                "apply",
+                controller = lanes.store.controller().name(),
+                key = %task.key,
+                version = task.state.as_ref().map(|state| state.version),
+            );
+            let lane = async move {
                 let key = task.key.clone();
                 let outcome = lanes::run(task, lanes).await;
                 // Only fails when this reconciler is gone, and then the lane is accounted lost.
                 let _ = address.send_own(ReconcilerMessage::LaneEnded { key, outcome });
-            });
+            };
+            self.running.spawn(lane.instrument(span));
         }
         self.arm_timer(context);
     }
@@ -155,7 +163,7 @@ impl Reconciler {
                     TroubleKind::Transient => {
                         tracing::warn!(controller, %key, version, kind, reason, "apply failed");
                     }
-                    TroubleKind::Waiting => {
+                    TroubleKind::Held | TroubleKind::Waiting => {
                         tracing::info!(controller, %key, version, kind, reason, "apply waits");
                     }
                 }

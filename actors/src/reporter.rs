@@ -3,6 +3,7 @@
 //! Never guesses from what is desired. When it dies, reports in flight are due again, and the
 //! next incarnation looks at every object once more.
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,9 @@ const MAX_IN_FLIGHT: usize = 32;
 const SPREAD: Duration = Duration::from_secs(10);
 /// … at this much per object.
 const SPREAD_PER_OBJECT: Duration = Duration::from_millis(5);
+
+/// Objects whose warning is remembered.
+const WARNINGS: usize = 10_000;
 
 /// What a reporter understands.
 #[derive(Debug)]
@@ -64,6 +68,8 @@ pub struct Reporter {
     sending: JoinSet<()>,
     armed: Option<Moment>,
     last_failure: Option<String>,
+    /// Objects that were warned about, by uid: once is enough.
+    warned: BTreeSet<Arc<str>>,
 }
 
 impl Reporter {
@@ -74,18 +80,20 @@ impl Reporter {
         metrics: ControllerMetrics,
     ) -> Self {
         let sending = JoinSet::new();
-        Self { store, control_plane, metrics, sending, armed: None, last_failure: None }
+        let warned = BTreeSet::new();
+        Self { store, control_plane, metrics, sending, armed: None, last_failure: None, warned }
     }
 
     /// Looks at everything once: live objects are reported, and what the control plane was told
     /// of and is no longer there is reported as gone.
-    fn look_at_all(&self, context: &Context<ReporterMessage>) {
+    fn look_at_all(&mut self, context: &Context<ReporterMessage>) {
         let now = context.board.now();
-        self.store.with(|memory| {
+        let store = Arc::clone(&self.store);
+        store.with(|memory| {
             memory.outbox.abandon(now);
             memory.breaker.abandon_probe(now);
             memory.to_observe.clear();
-            let mut keys: std::collections::BTreeSet<ObjectKey> =
+            let mut keys: BTreeSet<ObjectKey> =
                 memory.view.workloads().map(|live| live.reference.key()).collect();
             keys.extend(memory.outbox.live().cloned());
             let spread = SPREAD.min(SPREAD_PER_OBJECT.saturating_mul(
@@ -98,30 +106,35 @@ impl Reporter {
         });
     }
 
-    fn look_at_changed(&self, context: &Context<ReporterMessage>) {
+    fn look_at_changed(&mut self, context: &Context<ReporterMessage>) {
         let now = context.board.now();
-        self.store.with(|memory| {
+        let store = Arc::clone(&self.store);
+        store.with(|memory| {
             for key in std::mem::take(&mut memory.to_observe) {
                 self.observe(memory, &key, now, now);
             }
         });
     }
 
-    fn observe(&self, memory: &mut Memory, key: &ObjectKey, now: Moment, at: Moment) {
+    fn observe(&mut self, memory: &mut Memory, key: &ObjectKey, now: Moment, at: Moment) {
         let Some(live) = memory.view.workload(key).cloned() else {
             self.observe_absence(memory, key, now);
             return;
         };
         if kinds::question_id(self.store.controller(), &live).is_none() {
-            tracing::warn!(object = %live.reference, "its id label is missing: not reported");
+            if self.warn_once(&live) {
+                tracing::warn!(object = %live.reference, "its id label is missing: left alone");
+            }
             return;
         }
         if !is_the_one_of_its_name(memory, key) {
-            tracing::error!(
-                object = %live.reference,
-                "another namespace has a workload of this name; reports carry no namespace, so \
+            if self.warn_once(&live) {
+                tracing::error!(
+                    object = %live.reference,
+                    "another namespace has a workload of this name; reports carry no namespace, so \
                  this one is not reported: rename one of them"
-            );
+                );
+            }
             return;
         }
         let Some(observation) = self.digest(memory, &live) else { return };
@@ -130,6 +143,13 @@ impl Reporter {
             outdated => memory.outdated.insert(key.clone(), outdated),
         };
         memory.outbox.observe(observation.report, now, at);
+    }
+
+    fn warn_once(&mut self, live: &LiveObject) -> bool {
+        if self.warned.len() > WARNINGS {
+            self.warned.clear();
+        }
+        self.warned.insert(Arc::clone(&live.uid))
     }
 
     /// A panic over the pods of one workload leaves all others alone.

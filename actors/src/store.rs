@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use krane_domain::backlog::{Backlog, Receipt};
 use krane_domain::brake::Brake;
-use krane_domain::desired::{Change, StreamItem};
+use krane_domain::desired::{Change, Invalid, StreamItem};
 use krane_domain::drift::FuseMemory;
 use krane_domain::ids::{Controller, Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::{Member, Rules};
@@ -82,6 +82,8 @@ pub struct Memory {
 pub struct StreamMemory {
     /// Since when it is open, if it is.
     pub opened_at: Option<Moment>,
+    /// When it was last lost after being open.
+    pub lost_at: Option<Moment>,
     /// When the last message came.
     pub last_item_at: Option<Moment>,
     /// How it last ended.
@@ -147,9 +149,13 @@ impl Memory {
                 self.brake.named(&state.key);
                 let key = state.key.clone();
                 let member = member_of(&state.change);
+                let warnings = warnings_of(&state.change);
                 match self.backlog.receive(state, now) {
                     Receipt::Accepted => {
                         self.stream.received += 1;
+                        for warning in warnings {
+                            tracing::warn!(%key, %warning, "applied all the same");
+                        }
                         self.want(&key, member, now);
                     }
                     Receipt::Repeated => self.stream.replayed += 1,
@@ -222,8 +228,15 @@ impl Memory {
     }
 }
 
+fn warnings_of(change: &Result<Change, Invalid>) -> Vec<Invalid> {
+    match change {
+        Ok(Change::Apply(desired)) => desired.warnings().to_vec(),
+        Ok(Change::Delete) | Err(_) => Vec::new(),
+    }
+}
+
 /// What a change contributes to shared objects.
-pub fn member_of(change: &Result<Change, krane_domain::desired::Invalid>) -> Option<Member> {
+pub fn member_of(change: &Result<Change, Invalid>) -> Option<Member> {
     match change {
         Ok(Change::Apply(desired)) => Some(desired.member()),
         Ok(Change::Delete) | Err(_) => None,

@@ -109,12 +109,15 @@ impl Stream {
     fn opened(&self, context: &Context<StreamMessage>) {
         let now = context.board.now();
         self.metrics.stream_connected.set(1);
-        let cursor = self.store.with(|memory| {
+        let (cursor, lost_at) = self.store.with(|memory| {
             memory.stream.opened_at = Some(now);
-            memory.backlog.cursor()
+            (memory.backlog.cursor(), memory.stream.lost_at.take())
         });
         tracing::info!(controller = self.store.controller().name(), cursor, "stream open");
         self.alive(context);
+        if lost_at.is_some_and(|lost| now.saturating_sub(lost) > FORGETFUL) {
+            let _ = self.reporter.try_send(ReporterMessage::Refresh);
+        }
     }
 
     /// A sign of life from the control plane closes the breaker; after a long silence everything
@@ -153,11 +156,14 @@ impl Stream {
     }
 
     fn ended(&self, end: StreamEnd, context: &Context<StreamMessage>) {
+        let now = context.board.now();
         let controller = self.store.controller().name();
         self.metrics.stream_connected.set(0);
         self.metrics.stream_ended(end.code);
         let is_news = self.store.with(|memory| {
-            memory.stream.opened_at = None;
+            if memory.stream.opened_at.take().is_some() {
+                memory.stream.lost_at = Some(now);
+            }
             let is_news = memory.stream.last_end.as_ref() != Some(&end);
             memory.stream.last_end = Some(end.clone());
             is_news

@@ -16,8 +16,8 @@ use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 mod entry;
 mod trouble;
 
-pub use entry::{Phase, Settled};
 use entry::{Entry, Urgency};
+pub use entry::{Phase, Settled};
 pub use trouble::{Trouble, TroubleKind};
 
 /// A key that waited this long goes first, whatever its version.
@@ -67,6 +67,8 @@ pub enum Outcome {
     Done {
         /// Fingerprint of the live object it was compared with, if there is one.
         live: Option<u64>,
+        /// Whether something was written or deleted for it.
+        wrote: bool,
         /// Whether drift had to be repaired.
         repaired: bool,
     },
@@ -74,6 +76,15 @@ pub enum Outcome {
     Blocked(BTreeSet<SharedKey>),
     /// It did not work.
     Trouble(Trouble),
+}
+
+impl Outcome {
+    /// There was nothing to compare and nothing to do.
+    pub const NOTHING_TO_DO: Self = Self::Done {
+        live: None,
+        wrote: false,
+        repaired: false,
+    };
 }
 
 /// A state in quarantine, or another key in trouble, as operators see it.
@@ -150,10 +161,19 @@ impl Backlog {
         if entry.stream_at.is_some_and(|arrived| arrived >= asked_at) {
             return AnswerReceipt::Dropped;
         }
-        if entry.state.as_ref().is_some_and(|known| known.change == change) {
+        if entry
+            .state
+            .as_ref()
+            .is_some_and(|known| known.change == change)
+        {
             return AnswerReceipt::Unchanged;
         }
-        let state = State { key: key.clone(), version: entry.highest, change, size: 0 };
+        let state = State {
+            key: key.clone(),
+            version: entry.highest,
+            change,
+            size: 0,
+        };
         self.bytes -= entry.unsettled_bytes();
         entry.replace(Arc::new(state));
         self.make_ready(&work, now);
@@ -168,7 +188,9 @@ impl Backlog {
         if is_shared {
             self.entries.entry(key.clone()).or_default();
         }
-        let Some(entry) = self.entries.get_mut(key) else { return false };
+        let Some(entry) = self.entries.get_mut(key) else {
+            return false;
+        };
         if entry.state.is_none() && !is_shared {
             return false;
         }
@@ -191,7 +213,10 @@ impl Backlog {
 
     /// The next work for a free lane.
     pub fn next(&mut self, now: Moment) -> Option<Task> {
-        let aged = self.waiting.first().filter(|(since, _)| *since + FAIRNESS <= now);
+        let aged = self
+            .waiting
+            .first()
+            .filter(|(since, _)| *since + FAIRNESS <= now);
         let key = match aged {
             Some((_, key)) => key.clone(),
             None => self.ready.first()?.1.clone(),
@@ -206,12 +231,18 @@ impl Backlog {
         if let WorkKey::Workload(object) = &key {
             self.cursor.attempted(object);
         }
-        Some(Task { key, state, was_settled })
+        Some(Task {
+            key,
+            state,
+            was_settled,
+        })
     }
 
     /// A lane ended. `jitter` in 0..1 spreads retries.
     pub fn finish(&mut self, key: &WorkKey, outcome: Outcome, now: Moment, jitter: f64) {
-        let Some(entry) = self.entries.get_mut(key) else { return };
+        let Some(entry) = self.entries.get_mut(key) else {
+            return;
+        };
         if entry.phase != Phase::InFlight {
             return;
         }
@@ -220,7 +251,11 @@ impl Backlog {
         let is_replaced = entry.is_replaced;
         let look_again = std::mem::take(&mut entry.look_again);
         match outcome {
-            Outcome::Done { live, repaired } => {
+            Outcome::Done {
+                live,
+                wrote: _,
+                repaired,
+            } => {
                 if !is_replaced {
                     self.bytes -= entry.unsettled_bytes();
                     entry.settle(live, now);
@@ -307,20 +342,29 @@ impl Backlog {
     /// Forgets a shared object nobody needs.
     pub fn forget_shared(&mut self, shared: &SharedKey) {
         let key = WorkKey::Shared(shared.clone());
-        if self.entries.get(&key).is_some_and(|entry| entry.phase == Phase::Idle) {
+        if self
+            .entries
+            .get(&key)
+            .is_some_and(|entry| entry.phase == Phase::Idle)
+        {
             self.entries.remove(&key);
         }
     }
 
     fn make_ready(&mut self, key: &WorkKey, now: Moment) {
         self.leave_phase(key);
-        let Some(entry) = self.entries.get_mut(key) else { return };
+        let Some(entry) = self.entries.get_mut(key) else {
+            return;
+        };
         if entry.phase == Phase::InFlight {
             entry.look_again = true;
             return;
         }
         let urgency = entry.urgency(key);
-        entry.phase = Phase::Ready { urgency, since: now };
+        entry.phase = Phase::Ready {
+            urgency,
+            since: now,
+        };
         self.ready.insert((urgency, key.clone()));
         self.waiting.insert((now, key.clone()));
     }
@@ -379,7 +423,10 @@ impl Backlog {
 
     /// What is wanted of an object.
     pub fn state(&self, key: &ObjectKey) -> Option<&Arc<State>> {
-        self.entries.get(&WorkKey::Workload(key.clone()))?.state.as_ref()
+        self.entries
+            .get(&WorkKey::Workload(key.clone()))?
+            .state
+            .as_ref()
     }
 
     /// Whether the newest state of this object was brought about, and against what.
@@ -389,12 +436,16 @@ impl Backlog {
 
     /// All objects something is wanted of, with their states, in key order.
     pub fn states(&self) -> impl Iterator<Item = &Arc<State>> {
-        self.entries.values().filter_map(|entry| entry.state.as_ref())
+        self.entries
+            .values()
+            .filter_map(|entry| entry.state.as_ref())
     }
 
     /// Every key in trouble, with what an operator needs to know.
     pub fn in_trouble(&self) -> impl Iterator<Item = InTrouble> + '_ {
-        self.entries.iter().filter_map(|(key, entry)| entry.in_trouble(key))
+        self.entries
+            .iter()
+            .filter_map(|(key, entry)| entry.in_trouble(key))
     }
 
     /// The trouble a key is in, if it is.
@@ -404,10 +455,12 @@ impl Backlog {
 
     /// Workloads that wait for shared objects, and for which.
     pub fn blocked(&self) -> impl Iterator<Item = (&WorkKey, &BTreeSet<SharedKey>)> {
-        self.entries.iter().filter_map(|(key, entry)| match &entry.phase {
-            Phase::Blocked(on) => Some((key, on)),
-            Phase::Idle | Phase::Ready { .. } | Phase::InFlight | Phase::Waiting { .. } => None,
-        })
+        self.entries
+            .iter()
+            .filter_map(|(key, entry)| match &entry.phase {
+                Phase::Blocked(on) => Some((key, on)),
+                Phase::Idle | Phase::Ready { .. } | Phase::InFlight | Phase::Waiting { .. } => None,
+            })
     }
 
     /// Lanes were lost with their reconciler: their keys are looked at again.

@@ -1,8 +1,15 @@
 //! Tests on a real cluster.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "tests of real processes have real clocks, and print what they measure"
+)]
 
 mod cluster_contract;
 mod control_plane;
+mod crash;
 mod first;
+mod lifecycle;
 
 use krane_testharness::{Outcome, World};
 

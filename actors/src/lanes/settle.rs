@@ -248,7 +248,7 @@ fn not_ours(what: &str) -> Trouble {
 fn held(what: &str, until: u64, seconds: u64) -> Trouble {
     let left = until.saturating_sub(seconds);
     let mut trouble = Trouble::new(
-        TroubleKind::Waiting,
+        TroubleKind::Held,
         format!("{what} is on hold for another {left} s (annotation krane.unkey.com/hold)"),
     );
     trouble.retry_after = Some(std::time::Duration::from_secs(left.clamp(1, 60)));

@@ -58,7 +58,7 @@ pub(super) async fn bring_about(
     context.store.with(|memory| memory.memberless.remove(shared));
     if let SharedKey::Namespace(namespace) = shared {
         if use_as_it_is(namespace, context).await? {
-            return Ok(Outcome::Done { live: None, repaired: false });
+            return Ok(Outcome::NOTHING_TO_DO);
         }
     } else {
         let namespace = SharedKey::Namespace(Arc::clone(shared.namespace()));
@@ -75,7 +75,7 @@ pub(super) async fn bring_about(
         return Err(trouble.into());
     }
     let settlement = settle::settle(&rendered, false, context).await?;
-    Ok(Outcome::Done { live: settlement.live, repaired: false })
+    Ok(Outcome::Done { live: settlement.live, wrote: settlement.wrote, repaired: false })
 }
 
 fn render(shared: &SharedKey, context: &LaneContext) -> Option<Rendered> {
@@ -116,12 +116,11 @@ async fn use_as_it_is(namespace: &Arc<str>, context: &LaneContext) -> Result<boo
 
 /// Nobody needs the object. A policy goes after a while; namespaces and secrets stay.
 async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, Stop> {
-    let done = Outcome::Done { live: None, repaired: false };
     let reference = kinds::shared_reference(shared);
     let live = context.store.with(|memory| memory.view.get(&reference).cloned());
     let (SharedKey::IsolationPolicy { .. }, Some(live)) = (shared, live) else {
         context.store.with(|memory| memory.memberless.remove(shared));
-        return Ok(done);
+        return Ok(Outcome::NOTHING_TO_DO);
     };
     let now = context.board.now();
     let since = context.store.with(|memory| *memory.memberless.entry(shared.clone()).or_insert(now));
@@ -137,7 +136,7 @@ async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, St
     }
     settle::delete(&live, context).await?;
     context.store.with(|memory| memory.memberless.remove(shared));
-    Ok(done)
+    Ok(Outcome::NOTHING_TO_DO)
 }
 
 fn is_quiet(context: &LaneContext) -> bool {

@@ -156,11 +156,12 @@ pub struct StoreCollector {
     gauges: Vec<IntGaugeVec>,
 }
 
-const GAUGES: [(&str, &str); 13] = [
+const GAUGES: [(&str, &str); 14] = [
     ("krane_stream_cursor", "Version the desired-state stream resumes after."),
     ("krane_stream_lag_versions", "Versions received and not yet passed by the cursor."),
     ("krane_quarantined", "States that cannot be applied and hold the cursor back."),
     ("krane_misconfigured", "Objects that permissions, admission or foreign objects hold up."),
+    ("krane_objects_held", "Objects that a person put on hold."),
     ("krane_backlog", "Objects with a state that is not applied yet."),
     ("krane_backlog_bytes", "Bytes of states that are not applied yet."),
     ("krane_lanes", "Lanes at work."),
@@ -200,6 +201,7 @@ impl StoreCollector {
                 backlog.highest().saturating_sub(backlog.cursor()),
                 of_kind(TroubleKind::Quarantined),
                 of_kind(TroubleKind::Misconfigured),
+                of_kind(TroubleKind::Held),
                 backlog.unapplied() as u64,
                 backlog.bytes() as u64,
                 backlog.in_flight() as u64,

@@ -114,7 +114,9 @@ impl Entry {
     }
 
     fn wants_absence(&self) -> bool {
-        self.state.as_ref().is_some_and(|state| matches!(state.change, Ok(Change::Delete)))
+        self.state
+            .as_ref()
+            .is_some_and(|state| matches!(state.change, Ok(Change::Delete)))
     }
 
     pub(super) fn settle(&mut self, live: Option<u64>, now: Moment) {
@@ -131,7 +133,9 @@ impl Entry {
         now: Moment,
         jitter: f64,
     ) -> Option<Moment> {
-        let is_again = self.blocked_at.is_some_and(|at| now.saturating_sub(at) < DISAGREEMENT);
+        let is_again = self
+            .blocked_at
+            .is_some_and(|at| now.saturating_sub(at) < DISAGREEMENT);
         self.blockings = if is_again { self.blockings + 1 } else { 1 };
         self.blocked_at = Some(now);
         if self.blockings > BLOCKINGS {
@@ -145,20 +149,35 @@ impl Entry {
     }
 
     pub(super) fn fail(&mut self, trouble: Trouble, now: Moment, jitter: f64) -> Moment {
-        let known = self.failure.take().filter(|known| known.trouble.kind == trouble.kind);
+        let known = self
+            .failure
+            .take()
+            .filter(|known| known.trouble.kind == trouble.kind);
         let (attempts, since) = known.map_or((1, now), |known| (known.attempts + 1, known.since));
         let retry_at = now + trouble.delay(attempts, jitter);
-        self.failure = Some(Failing { trouble, attempts, since, retry_at });
+        self.failure = Some(Failing {
+            trouble,
+            attempts,
+            since,
+            retry_at,
+        });
         retry_at
     }
 
     pub(super) fn is_transient(&self) -> bool {
-        self.failure.as_ref().is_some_and(|failing| failing.trouble.kind == TroubleKind::Transient)
+        self.failure
+            .as_ref()
+            .is_some_and(|failing| failing.trouble.kind == TroubleKind::Transient)
     }
 
     /// Whether a change in the cluster may end its trouble, so that it need not wait it out.
     pub(super) fn wakes_on_change(&self) -> bool {
-        self.failure.as_ref().is_some_and(|failing| failing.trouble.kind == TroubleKind::Waiting)
+        self.failure.as_ref().is_some_and(|failing| {
+            matches!(
+                failing.trouble.kind,
+                TroubleKind::Held | TroubleKind::Waiting
+            )
+        })
     }
 
     /// How long the next repair has to wait because someone keeps undoing them.
@@ -168,7 +187,9 @@ impl Entry {
         free: u32,
         streak: Duration,
     ) -> Option<Duration> {
-        let recent = self.repaired_at.is_some_and(|at| now.saturating_sub(at) < streak);
+        let recent = self
+            .repaired_at
+            .is_some_and(|at| now.saturating_sub(at) < streak);
         (recent && self.repairs >= free).then(|| {
             let doublings = (self.repairs - free).min(8);
             Duration::from_secs(1u64 << doublings).min(Duration::from_secs(300))
@@ -179,8 +200,14 @@ impl Entry {
         if repaired {
             // The pauses the backoff itself makes belong to the streak.
             let pause = self.repair_backoff_pause();
-            let recent = self.repaired_at.is_some_and(|at| now.saturating_sub(at) < streak + pause);
-            self.repairs = if recent { self.repairs.saturating_add(1) } else { 1 };
+            let recent = self
+                .repaired_at
+                .is_some_and(|at| now.saturating_sub(at) < streak + pause);
+            self.repairs = if recent {
+                self.repairs.saturating_add(1)
+            } else {
+                1
+            };
             self.repaired_at = Some(now);
         }
     }
@@ -193,7 +220,10 @@ impl Entry {
     pub(super) fn is_gone_since(&self, before: Moment) -> bool {
         self.phase == Phase::Idle
             && self.wants_absence()
-            && self.settled.as_ref().is_some_and(|settled| settled.at < before)
+            && self
+                .settled
+                .as_ref()
+                .is_some_and(|settled| settled.at < before)
             && self.stream_at.is_none_or(|arrived| arrived < before)
     }
 

@@ -7,7 +7,11 @@ use super::{AnswerReceipt, Backlog, FAIRNESS, Outcome, Receipt, Task, Trouble, T
 use crate::desired::{Change, Invalid, State};
 use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 
-const DONE: Outcome = Outcome::Done { live: Some(1), repaired: false };
+const DONE: Outcome = Outcome::Done {
+    live: Some(1),
+    wrote: true,
+    repaired: false,
+};
 
 fn at(seconds: u64) -> Moment {
     Duration::from_secs(seconds)
@@ -24,11 +28,19 @@ fn work(name: &str) -> WorkKey {
 /// A state that wants something; its content is told apart by its version.
 fn wants(name: &str, version: u64) -> State {
     let change = Err(Invalid::new("image", format!("version {version}"), "none"));
-    State { key: key(name), version, change, size: 10 }
+    State {
+        key: key(name),
+        version,
+        change,
+        size: 10,
+    }
 }
 
 fn unwants(name: &str, version: u64) -> State {
-    State { change: Ok(Change::Delete), ..wants(name, version) }
+    State {
+        change: Ok(Change::Delete),
+        ..wants(name, version)
+    }
 }
 
 fn name_of(task: &Task) -> String {
@@ -61,7 +73,10 @@ fn whoever_waited_long_enough_goes_before_all() {
     backlog.receive(wants("old", 1), at(0));
     let late = FAIRNESS + at(1);
     backlog.receive(wants("new", 2), late);
-    assert_eq!(backlog.next(late).map(|task| name_of(&task)).as_deref(), Some("old"));
+    assert_eq!(
+        backlog.next(late).map(|task| name_of(&task)).as_deref(),
+        Some("old")
+    );
 }
 
 #[test]
@@ -104,7 +119,10 @@ fn retries_grow_are_capped_and_end_with_a_newer_state() {
     }
     assert!(pauses.is_sorted(), "{pauses:?}");
     assert_eq!(pauses.last(), Some(&at(600)));
-    assert_eq!(backlog.in_trouble().next().map(|entry| entry.attempts), Some(12));
+    assert_eq!(
+        backlog.in_trouble().next().map(|entry| entry.attempts),
+        Some(12)
+    );
     backlog.receive(wants("a", 2), now);
     assert!(backlog.next(now).is_some());
 }
@@ -119,23 +137,37 @@ fn the_server_is_given_the_time_it_asked_for() {
 #[test]
 fn whatever_failed_for_a_passing_reason_is_tried_at_once_when_the_cluster_is_back() {
     let mut backlog = Backlog::default();
-    for (name, kind) in [("a", TroubleKind::Transient), ("b", TroubleKind::Quarantined)] {
+    for (name, kind) in [
+        ("a", TroubleKind::Transient),
+        ("b", TroubleKind::Quarantined),
+    ] {
         backlog.receive(wants(name, 1), at(0));
         backlog.next(at(0));
         backlog.finish(&work(name), trouble(kind), at(0), 1.0);
     }
     backlog.retry_transient(at(0));
-    assert_eq!(backlog.next(at(0)).map(|task| name_of(&task)).as_deref(), Some("a"));
+    assert_eq!(
+        backlog.next(at(0)).map(|task| name_of(&task)).as_deref(),
+        Some("a")
+    );
     assert!(backlog.next(at(0)).is_none());
 }
 
 #[test]
 fn a_blocked_key_waits_for_all_it_needs() {
     let mut backlog = Backlog::default();
-    let needs = [SharedKey::Namespace("ns".into()), SharedKey::PullSecret("ns".into())];
+    let needs = [
+        SharedKey::Namespace("ns".into()),
+        SharedKey::PullSecret("ns".into()),
+    ];
     backlog.receive(wants("a", 1), at(0));
     backlog.next(at(0));
-    backlog.finish(&work("a"), Outcome::Blocked(needs.clone().into()), at(0), 0.0);
+    backlog.finish(
+        &work("a"),
+        Outcome::Blocked(needs.clone().into()),
+        at(0),
+        0.0,
+    );
     backlog.unblock(&needs[0], at(1));
     assert!(backlog.next(at(1)).is_none());
     backlog.unblock(&needs[1], at(2));
@@ -163,9 +195,18 @@ fn an_answer_older_than_the_stream_is_dropped() {
     let mut backlog = Backlog::default();
     backlog.receive(unwants("a", 11), at(5));
     let change = wants("a", 0).change;
-    assert_eq!(backlog.answer(&key("a"), change.clone(), at(4), at(8)), AnswerReceipt::Dropped);
-    assert_eq!(backlog.answer(&key("a"), change.clone(), at(6), at(8)), AnswerReceipt::Adopted);
-    assert_eq!(backlog.answer(&key("a"), change, at(9), at(9)), AnswerReceipt::Unchanged);
+    assert_eq!(
+        backlog.answer(&key("a"), change.clone(), at(4), at(8)),
+        AnswerReceipt::Dropped
+    );
+    assert_eq!(
+        backlog.answer(&key("a"), change.clone(), at(6), at(8)),
+        AnswerReceipt::Adopted
+    );
+    assert_eq!(
+        backlog.answer(&key("a"), change, at(9), at(9)),
+        AnswerReceipt::Unchanged
+    );
 }
 
 #[test]
@@ -176,10 +217,13 @@ fn a_deleted_object_is_remembered_long_enough_and_not_for_ever() {
         let name = format!("d{round}");
         backlog.receive(unwants(&name, round + 1), now);
         backlog.next(now);
-        backlog.finish(&work(&name), Outcome::Done { live: None, repaired: false }, now, 0.0);
+        backlog.finish(&work(&name), Outcome::NOTHING_TO_DO, now, 0.0);
         backlog.forget_gone(now.saturating_sub(at(1200)));
     }
-    assert_eq!(backlog.receive(wants("d990", 5), at(10_000)), Receipt::Stale);
+    assert_eq!(
+        backlog.receive(wants("d990", 5), at(10_000)),
+        Receipt::Stale
+    );
     assert!(backlog.states().count() <= 122);
 }
 

@@ -11,7 +11,9 @@ pub enum TroubleKind {
     Misconfigured,
     /// It failed for a passing reason.
     Transient,
-    /// It waits for something that will come: a deletion to finish, a hold to end, a CRD.
+    /// A person put the object on hold.
+    Held,
+    /// It waits for something that will come: a deletion to finish, a CRD.
     Waiting,
 }
 
@@ -22,6 +24,7 @@ impl TroubleKind {
             Self::Quarantined => "quarantined",
             Self::Misconfigured => "misconfigured",
             Self::Transient => "retrying",
+            Self::Held => "held",
             Self::Waiting => "waiting",
         }
     }
@@ -32,6 +35,7 @@ impl TroubleKind {
             Self::Quarantined => (Duration::from_secs(5), Duration::from_secs(600)),
             Self::Misconfigured => (Duration::from_secs(15), Duration::from_secs(300)),
             Self::Transient => (Duration::from_millis(250), Duration::from_secs(5)),
+            Self::Held => (Duration::from_secs(5), Duration::from_secs(60)),
             Self::Waiting => (Duration::from_secs(1), Duration::from_secs(20)),
         }
     }
@@ -51,14 +55,20 @@ pub struct Trouble {
 impl Trouble {
     /// Trouble of this kind.
     pub fn new(kind: TroubleKind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), retry_after: None }
+        Self {
+            kind,
+            reason: reason.into(),
+            retry_after: None,
+        }
     }
 
     /// How long to wait before attempt number `attempts + 1`: doubling, capped, and with
     /// `jitter` in 0..1 between half and all of it.
     pub fn delay(&self, attempts: u32, jitter: f64) -> Duration {
         let (first, cap) = self.kind.delays();
-        let doubled = first.saturating_mul(1u32 << attempts.saturating_sub(1).min(20)).min(cap);
+        let doubled = first
+            .saturating_mul(1u32 << attempts.saturating_sub(1).min(20))
+            .min(cap);
         let spread = doubled.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
         spread.max(self.retry_after.unwrap_or(Duration::ZERO))
     }
