@@ -4,6 +4,10 @@
 default:
     @just --list --unsorted
 
+# krane on a real Kubernetes control plane, told step by step; Ctrl-C ends it
+demo-real *ARGS:
+    scripts/demo-real {{ARGS}}
+
 # Quick tier: unit, property and in-memory tests; no cluster
 test *ARGS:
     scripts/test {{ARGS}}
