@@ -156,3 +156,6 @@ fn crew_of(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

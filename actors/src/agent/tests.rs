@@ -1,0 +1,176 @@
+//! The whole agent over a small world.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use krane_domain::ids::Controller;
+use krane_domain::kinds::Rules;
+use prometheus::Registry;
+use tokio_util::sync::CancellationToken;
+
+use super::{Agent, AgentParts, Servers};
+use crate::controller::ControllerParts;
+use crate::metrics::ControllerFamilies;
+use crate::ports::Server;
+use crate::root::Exit;
+use crate::status::{Activity, StatusBoard};
+use crate::testing::{FakeCluster, FakeControlPlane, StoppedClock, input, wants};
+use crate::tree::{TREE, picture};
+
+struct Quiet;
+
+#[async_trait]
+impl Server for Quiet {
+    async fn serve(&self, stop: CancellationToken) -> Result<(), String> {
+        stop.cancelled().await;
+        Ok(())
+    }
+}
+
+fn agent(cluster: &FakeCluster, control_plane: &FakeControlPlane, board: &StatusBoard) -> Agent {
+    let registry = Registry::new();
+    let is_region_known = Arc::new(AtomicBool::new(false));
+    let families = ControllerFamilies::register(&registry).expect("registers");
+    let parts = AgentParts {
+        controllers: vec![ControllerParts {
+            controller: Controller::Deployments,
+            rules: Rules::default(),
+            cluster: Arc::new(cluster.clone()),
+            control_plane: Arc::new(control_plane.clone()),
+            clock: Arc::new(StoppedClock),
+            board: board.clone(),
+            max_lanes: 8,
+            max_backlog: 1 << 20,
+            resync_interval: Duration::from_secs(60),
+            max_deletes_percent: 10,
+            writes: Arc::new(AtomicBool::new(true)),
+            is_region_known: Arc::clone(&is_region_known),
+            metrics: families.of(Controller::Deployments),
+        }],
+        heartbeat: Arc::new(control_plane.clone()),
+        is_region_known,
+        board: board.clone(),
+        seed: 7,
+    };
+    Agent::new(parts, &registry).expect("tree and workers fit")
+}
+
+fn servers() -> Servers {
+    Servers { rpc: Arc::new(Quiet), metrics: Arc::new(Quiet) }
+}
+
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..20_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("never so: {what}");
+}
+
+/// The paths a picture of the tree draws.
+fn paths_of(picture: &str) -> BTreeSet<String> {
+    let mut above: Vec<String> = Vec::new();
+    let mut paths = BTreeSet::new();
+    for line in picture.lines().filter(|line| !line.trim().is_empty()) {
+        let depth = line.chars().take_while(|letter| " │├└─".contains(*letter)).count() / 4;
+        let label = line.trim_start_matches([' ', '│', '├', '└', '─']);
+        let name = label.split(' ').next().unwrap_or_default();
+        let name = name.trim_start_matches("controller:");
+        above.truncate(depth);
+        above.push(name.to_owned());
+        paths.insert(above.join("/"));
+    }
+    paths
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tree_that_runs_is_the_one_the_architecture_draws() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../ARCHITECTURE.md");
+    let text = std::fs::read_to_string(file).expect("ARCHITECTURE.md stands at the root");
+    let drawn = text.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    let drawn = drawn.expect("a picture of the tree");
+    assert_eq!(drawn, picture(&TREE), "redraw it from this");
+
+    let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
+    let board = StatusBoard::new();
+    let root = agent(&cluster, &control_plane, &board).start(servers()).await.expect("starts");
+    let up = || -> BTreeSet<String> {
+        let all = board.all().into_iter();
+        all.filter(|(_, cell)| cell.occupant().is_some()).map(|(path, _)| path.to_string()).collect()
+    };
+    let drawn = paths_of(drawn);
+    until("everything drawn runs", || up().is_superset(&drawn)).await;
+    assert_eq!(up(), drawn, "and nothing else");
+    assert_eq!(root.stop().await, Exit::Stopped);
+    assert_eq!(up(), BTreeSet::new());
+    assert!(board.all().iter().all(|(_, cell)| cell.read().activity == Activity::Stopped));
+}
+
+/// Stopping twice closed a closed channel (A64, 1953c75247, in PR #4782 of unkeyed/unkey).
+#[tokio::test(start_paused = true)]
+async fn stopping_twice_and_before_the_start_is_over_is_no_trouble() {
+    let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
+    cluster.fail_lists(true);
+    let board = StatusBoard::new();
+    let root = agent(&cluster, &control_plane, &board).start(servers()).await.expect("starts");
+    let (first, second) = tokio::join!(root.stop(), root.stop());
+    assert_eq!((first, second), (Exit::Stopped, Exit::Stopped));
+    assert_eq!(root.stop().await, Exit::Stopped);
+}
+
+/// The first lists fail for as long as the API server is away; the process stays (D22b).
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_cannot_be_listed_is_tried_again_for_ever_and_costs_no_budget() {
+    let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
+    cluster.fail_lists(true);
+    control_plane.push(wants(1, input("ns", "d1")));
+    let board = StatusBoard::new();
+    let root = agent(&cluster, &control_plane, &board).start(servers()).await.expect("starts");
+    tokio::time::sleep(Duration::from_secs(1200)).await;
+    let controller = board.get("root/deployments").expect("declared");
+    assert!(!matches!(controller.activity, Activity::Parked { .. }), "{controller:?}");
+    assert!(control_plane.cursors().is_empty() && control_plane.reports().is_empty());
+    assert_eq!(cluster.writes(), 0);
+    cluster.fail_lists(false);
+    until("applied", || cluster.workload("ns", "d1").is_some()).await;
+    assert_eq!(root.stop().await, Exit::Stopped);
+}
+
+/// slawlor/ractor#282 (B49): a loop that keeps failing is parked, and its siblings never notice.
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_keeps_failing_is_parked_and_comes_back_from_version_zero() {
+    let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
+    control_plane.push(wants(1, input("ns", "d1")));
+    let board = StatusBoard::new();
+    let agent = agent(&cluster, &control_plane, &board);
+    let stores = agent.stores();
+    let root = agent.start(servers()).await.expect("starts");
+    until("applied", || cluster.workload("ns", "d1").is_some()).await;
+    let heartbeats = board.get("root/heartbeat").expect("declared").restarts;
+    let path: Arc<str> = "root/deployments/intake/stream".into();
+    let is_parked = || {
+        let controller = board.get("root/deployments").expect("declared");
+        matches!(controller.activity, Activity::Parked { .. })
+    };
+    for _ in 0..100_000 {
+        if is_parked() {
+            break;
+        }
+        if let Some(actor) = board.cell(&path, None).occupant() {
+            actor.kill();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(is_parked(), "parked in the end");
+    assert_eq!(board.get("root/heartbeat").expect("declared").restarts, heartbeats);
+    let opened = control_plane.cursors().len();
+    until("back", || control_plane.cursors().len() > opened).await;
+    assert_eq!(control_plane.cursors().last(), Some(&0), "with an empty store");
+    until("caught up", || stores[0].with(|memory| memory.backlog.cursor() == 1)).await;
+    assert_eq!(root.stop().await, Exit::Stopped);
+}
