@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use krane_actors::agent::{Agent, AgentError, AgentParts};
 use krane_actors::cause::Cause;
+use krane_actors::chance::Chance;
 use krane_actors::controller::ControllerParts;
 use krane_actors::metrics::ControllerFamilies;
 use krane_actors::root::Exit;
@@ -126,6 +127,7 @@ async fn parts(
         GrpcControlPlane::new(&control, wire).map_err(RunError::ControlPlane)
     };
     let limits = ports::call_limits(settings);
+    let seed = ports::seed();
     let deployments = ControllerParts {
         controller,
         rules: rules.clone(),
@@ -143,6 +145,7 @@ async fn parts(
         max_deletes_percent: settings.safety.max_deletes_percent,
         writes,
         is_region_known: Arc::clone(&is_region_known),
+        chance: Chance::new(seed),
         metrics: families.of(controller),
     };
     Ok(AgentParts {
@@ -150,6 +153,6 @@ async fn parts(
         heartbeat: Arc::new(control_plane(controller)?),
         is_region_known,
         board: board.clone(),
-        seed: fastrand::u64(..),
+        seed,
     })
 }

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::actor::{Behaviour, ShellArguments};
 use crate::address::Address;
+use crate::chance::Chance;
 use crate::lanes::LaneContext;
 use crate::metrics::{ActorMetrics, ControllerMetrics};
 use crate::ports::{Clock, Cluster, ControlPlane};
@@ -51,6 +52,8 @@ pub struct ControllerParts {
     pub writes: Arc<AtomicBool>,
     /// Whether the control plane took a heartbeat of this process.
     pub is_region_known: Arc<AtomicBool>,
+    /// Its source of jitter.
+    pub chance: Chance,
     /// What it counts with.
     pub metrics: ControllerMetrics,
 }
@@ -75,7 +78,12 @@ impl ControllerWorkers {
         place: impl Fn(&str) -> Result<(Arc<str>, usize), E>,
     ) -> Result<Self, E> {
         let rules = parts.rules.clone();
-        let store = Arc::new(Store::new(parts.controller, rules, parts.max_backlog));
+        let store = Arc::new(Store::new(
+            parts.controller,
+            rules,
+            parts.max_backlog,
+            parts.chance.clone(),
+        ));
         Ok(Self {
             parts,
             store,
@@ -104,10 +112,12 @@ impl ControllerWorkers {
         let board = self.parts.board.clone();
         Some(match id {
             "watch" => start(self.watch.clone(), board, metrics, move || this.watch()),
-            "reporter" => start(self.reporter.clone(), board, metrics, move || this.reporter()),
-            "reconciler" => {
-                start(self.reconciler.clone(), board, metrics, move || this.reconciler())
-            }
+            "reporter" => start(self.reporter.clone(), board, metrics, move || {
+                this.reporter()
+            }),
+            "reconciler" => start(self.reconciler.clone(), board, metrics, move || {
+                this.reconciler()
+            }),
             "stream" => start(self.stream.clone(), board, metrics, move || this.stream()),
             "resync" => start(self.resync.clone(), board, metrics, move || this.resync()),
             _ => return None,

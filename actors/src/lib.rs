@@ -8,6 +8,7 @@ pub mod address;
 pub mod agent;
 pub mod breaker;
 pub mod cause;
+pub mod chance;
 pub mod controller;
 #[cfg(any(test, feature = "fault-hooks"))]
 pub mod fault;

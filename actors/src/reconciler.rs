@@ -61,12 +61,14 @@ pub struct Reconciler {
 
 impl Reconciler {
     /// A reconciler with room for this many lanes.
-    pub fn new(
-        lanes: LaneContext,
-        max_lanes: usize,
-        reporter: Address<ReporterMessage>,
-    ) -> Self {
-        Self { lanes, max_lanes, running: JoinSet::new(), armed: None, reporter }
+    pub fn new(lanes: LaneContext, max_lanes: usize, reporter: Address<ReporterMessage>) -> Self {
+        Self {
+            lanes,
+            max_lanes,
+            running: JoinSet::new(),
+            armed: None,
+            reporter,
+        }
     }
 
     fn start_lanes(&mut self, context: &Context<ReconcilerMessage>) {
@@ -112,7 +114,7 @@ impl Reconciler {
 
     fn end_lane(&self, key: &WorkKey, outcome: Outcome, context: &Context<ReconcilerMessage>) {
         let now = context.board.now();
-        let jitter = fastrand::f64();
+        let jitter = self.lanes.store.chance().unit();
         let before = self.trouble_of(key);
         self.lanes.store.with(|memory| {
             let backlog = &mut memory.backlog;
@@ -134,13 +136,19 @@ impl Reconciler {
             }
         });
         self.log_trouble(key, before.as_ref(), self.trouble_of(key).as_ref());
-        if self.lanes.store.with(|memory| !memory.to_observe.is_empty()) {
+        if self
+            .lanes
+            .store
+            .with(|memory| !memory.to_observe.is_empty())
+        {
             let _ = self.reporter.try_send(ReporterMessage::Look);
         }
     }
 
     fn trouble_of(&self, key: &WorkKey) -> Option<InTrouble> {
-        self.lanes.store.with(|memory| memory.backlog.trouble_of(key))
+        self.lanes
+            .store
+            .with(|memory| memory.backlog.trouble_of(key))
     }
 
     /// One line when trouble begins, changes or ends; attempts in between are only counted.
@@ -181,8 +189,11 @@ impl Reconciler {
         self.lanes.store.with(|memory| {
             memory.backlog.forget_gone(now.saturating_sub(TOMBSTONE));
             memory.outbox.forget_gone(now);
-            let live: std::collections::BTreeSet<ObjectKey> =
-                memory.view.workloads().map(|live| live.reference.key()).collect();
+            let live: std::collections::BTreeSet<ObjectKey> = memory
+                .view
+                .workloads()
+                .map(|live| live.reference.key())
+                .collect();
             memory.outdated.retain(|key, _| live.contains(key));
         });
     }
@@ -193,7 +204,9 @@ impl Behaviour for Reconciler {
 
     async fn started(&mut self, context: &Context<ReconcilerMessage>) -> Result<(), ActorError> {
         let now = context.board.now();
-        self.lanes.store.with(|memory| memory.backlog.abandon_lanes(now));
+        self.lanes
+            .store
+            .with(|memory| memory.backlog.abandon_lanes(now));
         context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
         self.start_lanes(context);
         Ok(())
@@ -234,7 +247,8 @@ pub(crate) fn nudge(reconciler: &Address<ReconcilerMessage>) {
 /// Everything about these addresses and stores is shared; the reconciler owns only its lanes.
 impl std::fmt::Debug for Reconciler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reconciler").field("max_lanes", &self.max_lanes).finish_non_exhaustive()
+        f.debug_struct("Reconciler")
+            .field("max_lanes", &self.max_lanes)
+            .finish_non_exhaustive()
     }
 }
-

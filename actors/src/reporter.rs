@@ -81,7 +81,15 @@ impl Reporter {
     ) -> Self {
         let sending = JoinSet::new();
         let warned = BTreeSet::new();
-        Self { store, control_plane, metrics, sending, armed: None, last_failure: None, warned }
+        Self {
+            store,
+            control_plane,
+            metrics,
+            sending,
+            armed: None,
+            last_failure: None,
+            warned,
+        }
     }
 
     /// Looks at everything once: live objects are reported, and what the control plane was told
@@ -93,14 +101,17 @@ impl Reporter {
             memory.outbox.abandon(now);
             memory.breaker.abandon_probe(now);
             memory.to_observe.clear();
-            let mut keys: BTreeSet<ObjectKey> =
-                memory.view.workloads().map(|live| live.reference.key()).collect();
+            let mut keys: BTreeSet<ObjectKey> = memory
+                .view
+                .workloads()
+                .map(|live| live.reference.key())
+                .collect();
             keys.extend(memory.outbox.live().cloned());
-            let spread = SPREAD.min(SPREAD_PER_OBJECT.saturating_mul(
-                u32::try_from(keys.len()).unwrap_or(u32::MAX),
-            ));
+            let spread = SPREAD.min(
+                SPREAD_PER_OBJECT.saturating_mul(u32::try_from(keys.len()).unwrap_or(u32::MAX)),
+            );
             for key in keys {
-                let at = now + spread.mul_f64(fastrand::f64());
+                let at = now + spread.mul_f64(store.chance().unit());
                 self.observe(memory, &key, now, at);
             }
         });
@@ -118,7 +129,7 @@ impl Reporter {
 
     fn observe(&mut self, memory: &mut Memory, key: &ObjectKey, now: Moment, at: Moment) {
         let Some(live) = memory.view.workload(key).cloned() else {
-            self.observe_absence(memory, key, now);
+            Self::observe_absence(memory, key, now);
             return;
         };
         if kinds::question_id(self.store.controller(), &live).is_none() {
@@ -137,7 +148,9 @@ impl Reporter {
             }
             return;
         }
-        let Some(observation) = self.digest(memory, &live) else { return };
+        let Some(observation) = self.digest(memory, &live) else {
+            return;
+        };
         match observation.outdated {
             0 => memory.outdated.remove(key),
             outdated => memory.outdated.insert(key.clone(), outdated),
@@ -166,14 +179,16 @@ impl Reporter {
         observation
     }
 
-    fn observe_absence(&self, memory: &mut Memory, key: &ObjectKey, now: Moment) {
+    fn observe_absence(memory: &mut Memory, key: &ObjectKey, now: Moment) {
         memory.outdated.remove(key);
         let was_told = matches!(
             memory.outbox.wanted(&key.name),
             Some(Report::Instances { key: told, .. }) if told == key
         );
         if was_told {
-            memory.outbox.observe(Report::Gone { key: key.clone() }, now, now);
+            memory
+                .outbox
+                .observe(Report::Gone { key: key.clone() }, now, now);
         }
     }
 
@@ -243,7 +258,7 @@ impl Reporter {
         context: &Context<ReporterMessage>,
     ) {
         let now = context.board.now();
-        let jitter = fastrand::f64();
+        let jitter = self.store.chance().unit();
         let controller = self.store.controller().name();
         match result {
             Ok(()) => {
@@ -252,7 +267,9 @@ impl Reporter {
                     tracing::info!(controller, "reports get through again");
                 }
                 self.store.with(|memory| {
-                    memory.outbox.finish(key, Delivery::Delivered, now, now, jitter);
+                    memory
+                        .outbox
+                        .finish(key, Delivery::Delivered, now, now, jitter);
                     memory.breaker.success(now);
                 });
             }
@@ -265,7 +282,9 @@ impl Reporter {
                 self.store.with(|memory| match failure.kind {
                     RpcFailureKind::Answered => {
                         self.metrics.reports_refused.inc();
-                        memory.outbox.finish(key, Delivery::Refused, now, now, jitter);
+                        memory
+                            .outbox
+                            .finish(key, Delivery::Refused, now, now, jitter);
                         memory.breaker.success(now);
                     }
                     RpcFailureKind::Transport => {
@@ -273,8 +292,10 @@ impl Reporter {
                         if memory.breaker.transport_failure(now, jitter) {
                             tracing::warn!(controller, "control plane unreachable: breaker opens");
                         }
-                        let retry_at = memory.breaker.retry_at(now, fastrand::f64());
-                        memory.outbox.finish(key, Delivery::Unreachable, now, retry_at, jitter);
+                        let retry_at = memory.breaker.retry_at(now, self.store.chance().unit());
+                        memory
+                            .outbox
+                            .finish(key, Delivery::Unreachable, now, retry_at, jitter);
                     }
                 });
             }
@@ -284,7 +305,9 @@ impl Reporter {
     fn refresh(&self, context: &Context<ReporterMessage>) {
         let now = context.board.now();
         self.store.with(|memory| {
-            memory.outbox.refresh(|_| now + Duration::from_secs(2).mul_f64(fastrand::f64()));
+            memory
+                .outbox
+                .refresh(|_| now + Duration::from_secs(2).mul_f64(self.store.chance().unit()));
         });
     }
 }
@@ -293,7 +316,9 @@ impl Reporter {
 /// first by namespace.
 fn is_the_one_of_its_name(memory: &Memory, key: &ObjectKey) -> bool {
     let mut namespaces = memory.view.namespaces_with(&key.name).peekable();
-    let first = namespaces.peek().is_some_and(|first| **first == key.namespace);
+    let first = namespaces
+        .peek()
+        .is_some_and(|first| **first == key.namespace);
     match memory.outbox.wanted(&key.name) {
         Some(Report::Instances { key: told, .. }) if memory.view.workload(told).is_some() => {
             told == key

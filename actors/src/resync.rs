@@ -89,12 +89,23 @@ impl Resync {
             live.filter(|live| !live.is_terminating)
                 .filter_map(|live| {
                     let id = kinds::question_id(controller, live)?;
-                    Some(Question { key: live.reference.key(), id })
+                    Some(Question {
+                        key: live.reference.key(),
+                        id,
+                    })
                 })
                 .collect()
         });
-        tracing::debug!(controller = controller.name(), questions = questions.len(), "resync");
-        let spread = if is_first { QUIET.min(self.interval / 2) } else { self.interval / 2 };
+        tracing::debug!(
+            controller = controller.name(),
+            questions = questions.len(),
+            "resync"
+        );
+        let spread = if is_first {
+            QUIET.min(self.interval / 2)
+        } else {
+            self.interval / 2
+        };
         self.passes.spawn(pass::run(pass::Pass {
             questions,
             spread,
@@ -108,7 +119,9 @@ impl Resync {
     fn found(&self, finding: &Finding, context: &Context<ResyncMessage>) {
         let now = context.board.now();
         let key = &finding.question.key;
-        let Answer::State { key: named, change } = &finding.answer else { return };
+        let Answer::State { key: named, change } = &finding.answer else {
+            return;
+        };
         let controller = self.store.controller().name();
         if named != key {
             tracing::error!(
@@ -121,14 +134,20 @@ impl Resync {
         }
         let receipt = self.store.with(|memory| {
             memory.brake.named(key);
-            let receipt = memory.backlog.answer(key, change.clone(), finding.asked_at, now);
+            let receipt = memory
+                .backlog
+                .answer(key, change.clone(), finding.asked_at, now);
             match receipt {
                 AnswerReceipt::Adopted => memory.want(key, member_of(change), now),
                 AnswerReceipt::Unchanged => {
                     // The watch shows drift as it happens; this finds what it may have missed.
                     let work = WorkKey::Workload(key.clone());
                     let live = memory.view.workload(key).map(|live| live.fingerprint);
-                    if memory.backlog.settled(&work).is_some_and(|settled| settled.live != live) {
+                    if memory
+                        .backlog
+                        .settled(&work)
+                        .is_some_and(|settled| settled.live != live)
+                    {
                         memory.backlog.look(&work, now);
                     }
                 }
@@ -142,10 +161,12 @@ impl Resync {
         }
     }
 
-    fn pass_ended(&self, result: pass::PassResult, context: &Context<ResyncMessage>) {
+    fn pass_ended(&self, result: &pass::PassResult, context: &Context<ResyncMessage>) {
         let now = context.board.now();
         let controller = self.store.controller().name();
-        self.metrics.resync_duration.observe(now.saturating_sub(result.started_at).as_secs_f64());
+        self.metrics
+            .resync_duration
+            .observe(now.saturating_sub(result.started_at).as_secs_f64());
         let unknown = result.unknown.keys().cloned().collect();
         let may_believe = self.is_region_known.load(Ordering::Relaxed);
         let (asked, failed, found) = (result.asked, result.failed, result.unknown.len());
@@ -160,7 +181,12 @@ impl Resync {
             });
         });
         if failed > 0 {
-            tracing::warn!(controller, asked, failed, "resync: questions without an answer");
+            tracing::warn!(
+                controller,
+                asked,
+                failed,
+                "resync: questions without an answer"
+            );
         }
         if found > 0 && !may_believe {
             tracing::warn!(
@@ -174,7 +200,9 @@ impl Resync {
             let objects = memory.view.workloads().count();
             let view = &memory.view;
             memory.brake.retain(|key| view.workload(key).is_some());
-            memory.brake.judge(unknown, objects, self.max_deletes_percent, now)
+            memory
+                .brake
+                .judge(unknown, objects, self.max_deletes_percent, now)
         });
         match verdict {
             Verdict::Release(keys) => {
@@ -182,7 +210,9 @@ impl Resync {
                     let asked_at = result.unknown.get(&key).copied().unwrap_or(Moment::ZERO);
                     self.store.with(|memory| {
                         let receipt =
-                            memory.backlog.answer(&key, Ok(Change::Delete), asked_at, now);
+                            memory
+                                .backlog
+                                .answer(&key, Ok(Change::Delete), asked_at, now);
                         if receipt == AnswerReceipt::Adopted {
                             memory.want(&key, None, now);
                             tracing::warn!(
@@ -224,7 +254,7 @@ impl Behaviour for Resync {
         match message {
             ResyncMessage::Tick => self.tick(context),
             ResyncMessage::Found(finding) => self.found(&finding, context),
-            ResyncMessage::PassEnded(result) => self.pass_ended(result, context),
+            ResyncMessage::PassEnded(result) => self.pass_ended(&result, context),
         }
         Ok(())
     }

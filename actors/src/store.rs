@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::breaker::Breaker;
+use crate::chance::Chance;
 use crate::ports::{Item, Listed};
 
 /// The stream counts as quiet after this long without a message.
@@ -34,6 +35,7 @@ pub struct Store {
     controller: Controller,
     rules: Rules,
     max_backlog: usize,
+    chance: Chance,
     inner: Mutex<Memory>,
     room: Notify,
     is_halted: AtomicBool,
@@ -246,11 +248,12 @@ pub fn member_of(change: &Result<Change, Invalid>) -> Option<Member> {
 impl Store {
     /// An empty store. Reading the stream pauses while more than `max_backlog` bytes of states
     /// wait to be applied.
-    pub fn new(controller: Controller, rules: Rules, max_backlog: usize) -> Self {
+    pub fn new(controller: Controller, rules: Rules, max_backlog: usize, chance: Chance) -> Self {
         Self {
             controller,
             rules,
             max_backlog,
+            chance,
             inner: Mutex::new(Memory::new(controller)),
             room: Notify::new(),
             is_halted: AtomicBool::new(false),
@@ -282,6 +285,11 @@ impl Store {
     /// Whose store it is.
     pub fn controller(&self) -> Controller {
         self.controller
+    }
+
+    /// The controller's source of jitter.
+    pub fn chance(&self) -> &Chance {
+        &self.chance
     }
 
     /// The settings that change what is decided.

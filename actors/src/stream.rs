@@ -43,9 +43,18 @@ impl Message for StreamMessage {
     fn name(&self) -> &'static str {
         match self {
             Self::Connect => "connect",
-            Self::Event { event: StreamEvent::Opened, .. } => "opened",
-            Self::Event { event: StreamEvent::Item(_), .. } => "item",
-            Self::Event { event: StreamEvent::Ended(_), .. } => "ended",
+            Self::Event {
+                event: StreamEvent::Opened,
+                ..
+            } => "opened",
+            Self::Event {
+                event: StreamEvent::Item(_),
+                ..
+            } => "item",
+            Self::Event {
+                event: StreamEvent::Ended(_),
+                ..
+            } => "ended",
         }
     }
 }
@@ -71,7 +80,15 @@ impl Stream {
         metrics: ControllerMetrics,
     ) -> Self {
         let pump = JoinSet::new();
-        Self { store, control_plane, reconciler, reporter, metrics, pump, connection: 0 }
+        Self {
+            store,
+            control_plane,
+            reconciler,
+            reporter,
+            metrics,
+            pump,
+            connection: 0,
+        }
     }
 
     fn connect(&mut self, context: &Context<StreamMessage>) {
@@ -80,7 +97,11 @@ impl Stream {
         self.connection += 1;
         let connection = self.connection;
         let cursor = self.store.with(|memory| memory.backlog.cursor());
-        tracing::debug!(controller = self.store.controller().name(), cursor, "opening the stream");
+        tracing::debug!(
+            controller = self.store.controller().name(),
+            cursor,
+            "opening the stream"
+        );
         let store = Arc::clone(&self.store);
         let control_plane = Arc::clone(&self.control_plane);
         let address = context.address.clone();
@@ -96,7 +117,11 @@ impl Stream {
                     })
                 });
                 let is_end = matches!(event, StreamEvent::Ended(_));
-                if address.send(StreamMessage::Event { connection, event }).await.is_err() {
+                if address
+                    .send(StreamMessage::Event { connection, event })
+                    .await
+                    .is_err()
+                {
                     return;
                 }
                 if is_end {
@@ -113,7 +138,11 @@ impl Stream {
             memory.stream.opened_at = Some(now);
             (memory.backlog.cursor(), memory.stream.lost_at.take())
         });
-        tracing::info!(controller = self.store.controller().name(), cursor, "stream open");
+        tracing::info!(
+            controller = self.store.controller().name(),
+            cursor,
+            "stream open"
+        );
         self.alive(context);
         if lost_at.is_some_and(|lost| now.saturating_sub(lost) > FORGETFUL) {
             let _ = self.reporter.try_send(ReporterMessage::Refresh);
@@ -155,7 +184,7 @@ impl Stream {
         reconciler::nudge(&self.reconciler);
     }
 
-    fn ended(&self, end: StreamEnd, context: &Context<StreamMessage>) {
+    fn ended(&self, end: &StreamEnd, context: &Context<StreamMessage>) {
         let now = context.board.now();
         let controller = self.store.controller().name();
         self.metrics.stream_connected.set(0);
@@ -164,7 +193,7 @@ impl Stream {
             if memory.stream.opened_at.take().is_some() {
                 memory.stream.lost_at = Some(now);
             }
-            let is_news = memory.stream.last_end.as_ref() != Some(&end);
+            let is_news = memory.stream.last_end.as_ref() != Some(end);
             memory.stream.last_end = Some(end.clone());
             is_news
         });
@@ -180,7 +209,7 @@ impl Stream {
         } else if is_news {
             tracing::warn!(controller, code, message, "stream ended; reconnecting");
         }
-        let delay = RECONNECT_AFTER + RECONNECT_SPREAD.mul_f64(fastrand::f64());
+        let delay = RECONNECT_AFTER + RECONNECT_SPREAD.mul_f64(self.store.chance().unit());
         context.later(delay, StreamMessage::Connect);
     }
 }
@@ -210,7 +239,7 @@ impl Behaviour for Stream {
                         }
                     }
                     StreamEvent::Item(item) => self.item(item, context),
-                    StreamEvent::Ended(end) => self.ended(end, context),
+                    StreamEvent::Ended(end) => self.ended(&end, context),
                 }
             }
             StreamMessage::Event { .. } => {}

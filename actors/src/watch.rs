@@ -73,13 +73,29 @@ impl Watch {
         reporter: Address<ReporterMessage>,
         metrics: ControllerMetrics,
     ) -> Self {
-        Self { store, cluster, reconciler, reporter, metrics, loops: JoinSet::new() }
+        Self {
+            store,
+            cluster,
+            reconciler,
+            reporter,
+            metrics,
+            loops: JoinSet::new(),
+        }
     }
 
     fn follow(&mut self, spec: WatchSpec, context: &Context<WatchMessage>) {
-        let listed = self.store.with(|memory| memory.listed.remove(&spec.resource));
+        let listed = self
+            .store
+            .with(|memory| memory.listed.remove(&spec.resource));
         let cluster = Arc::clone(&self.cluster);
-        self.loops.spawn(follow::follow(spec, cluster, context.address.clone(), listed));
+        let chance = self.store.chance().clone();
+        self.loops.spawn(follow::follow(
+            spec,
+            cluster,
+            context.address.clone(),
+            listed,
+            chance,
+        ));
     }
 }
 
@@ -99,7 +115,9 @@ impl Behaviour for Watch {
         context: &Context<WatchMessage>,
     ) -> Result<(), ActorError> {
         if self.loops.try_join_next().is_some() {
-            return Err(ActorError("a watch loop ended, which it never does by itself".to_owned()));
+            return Err(ActorError(
+                "a watch loop ended, which it never does by itself".to_owned(),
+            ));
         }
         let now = context.board.now();
         let controller = self.store.controller().name();
@@ -108,7 +126,9 @@ impl Behaviour for Watch {
                 for text in &listed.undecodable {
                     tracing::warn!(controller, kind = resource.kind(), text, "object left out");
                 }
-                self.metrics.undecodable.inc_by(listed.undecodable.len() as u64);
+                self.metrics
+                    .undecodable
+                    .inc_by(listed.undecodable.len() as u64);
                 self.metrics.relists.inc();
                 memory.kinds_missing.remove(&resource);
                 memory.replace(resource, listed, now);
@@ -130,7 +150,12 @@ impl Behaviour for Watch {
                 }
             }
             WatchMessage::Failed(resource, text) => {
-                tracing::warn!(controller, kind = resource.kind(), text, "watch failed; retrying");
+                tracing::warn!(
+                    controller,
+                    kind = resource.kind(),
+                    text,
+                    "watch failed; retrying"
+                );
             }
             WatchMessage::Recovered(resource) => {
                 tracing::info!(controller, kind = resource.kind(), "watch works again");

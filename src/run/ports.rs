@@ -23,7 +23,9 @@ pub(super) struct SystemClock {
 
 impl SystemClock {
     pub(super) fn new() -> Self {
-        Self { started: tokio::time::Instant::now() }
+        Self {
+            started: tokio::time::Instant::now(),
+        }
     }
 }
 
@@ -32,11 +34,20 @@ impl Clock for SystemClock {
         self.started.elapsed()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the adapter of the clock port")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the adapter of the clock port"
+    )]
     fn unix_seconds(&self) -> u64 {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         since.map_or(0, |since| since.as_secs())
     }
+}
+
+/// Where the jitter of this process begins.
+#[expect(clippy::disallowed_methods, reason = "each process has jitter of its own")]
+pub(super) fn seed() -> u64 {
+    fastrand::u64(..)
 }
 
 /// What every request to Kubernetes says of its sender.
@@ -67,7 +78,12 @@ pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
 /// The mapping to the wire of one controller.
 pub(super) fn wire(settings: &Settings, controller: Controller, rules: &Rules) -> Wire {
     let region = &settings.region;
-    Wire::new(&region.platform, &region.name, controller, Arc::new(rules.clone()))
+    Wire::new(
+        &region.platform,
+        &region.name,
+        controller,
+        Arc::new(rules.clone()),
+    )
 }
 
 /// How the control plane is reached.
@@ -87,11 +103,14 @@ pub(super) fn control_plane_access(
 
 /// The limits on one controller's requests to Kubernetes.
 pub(super) fn call_limits(settings: &Settings) -> CallLimits {
-    let (qps, burst) = settings
-        .k8s
-        .rate_limit
-        .map_or((0.0, 0), |limit| (f64::from(limit.per_second.get()), limit.burst.get()));
-    CallLimits { max_in_flight: settings.k8s.max_in_flight, qps, burst }
+    let (qps, burst) = settings.k8s.rate_limit.map_or((0.0, 0), |limit| {
+        (f64::from(limit.per_second.get()), limit.burst.get())
+    });
+    CallLimits {
+        max_in_flight: settings.k8s.max_in_flight,
+        qps,
+        burst,
+    }
 }
 
 /// Counts requests to the API server and calls to the control plane.
@@ -105,7 +124,10 @@ pub(super) struct Observers {
 impl Observers {
     pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let requests = IntCounterVec::new(
-            Opts::new("rest_client_requests_total", "Requests to the Kubernetes API server."),
+            Opts::new(
+                "rest_client_requests_total",
+                "Requests to the Kubernetes API server.",
+            ),
             &["code", "method", "host"],
         )?;
         let buckets = vec![0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0];
@@ -127,7 +149,11 @@ impl Observers {
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(seconds.clone()))?;
         registry.register(Box::new(calls.clone()))?;
-        Ok(Self { requests, seconds, calls })
+        Ok(Self {
+            requests,
+            seconds,
+            calls,
+        })
     }
 
     pub(super) fn api(&self) -> Arc<dyn ApiObserver> {
@@ -142,8 +168,12 @@ impl Observers {
 impl ApiObserver for Observers {
     fn request(&self, done: &RequestDone<'_>) {
         let verb = done.verb.name();
-        self.requests.with_label_values(&[done.code, done.verb.method(), done.host]).inc();
-        self.seconds.with_label_values(&[verb, done.host]).observe(done.seconds);
+        self.requests
+            .with_label_values(&[done.code, done.verb.method(), done.host])
+            .inc();
+        self.seconds
+            .with_label_values(&[verb, done.host])
+            .observe(done.seconds);
     }
 }
 

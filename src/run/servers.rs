@@ -27,10 +27,15 @@ struct HttpServer<F> {
 #[async_trait]
 impl<F: Fn(CancellationToken) -> App + Send + Sync + 'static> Server for HttpServer<F> {
     async fn serve(&self, stop: CancellationToken) -> Result<(), String> {
-        let listener = self.listener.try_clone().map_err(|error| error.to_string())?;
+        let listener = self
+            .listener
+            .try_clone()
+            .map_err(|error| error.to_string())?;
         let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
         let (app, tls) = ((self.app)(stop.clone()), self.tls.clone());
-        serve(listener, app, tls, Patience::default(), stop).await.map_err(|error| error.to_string())
+        serve(listener, app, tls, Patience::default(), stop)
+            .await
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -51,7 +56,11 @@ pub(super) fn servers(
     registry: &Registry,
     view: &Arc<AgentView>,
 ) -> Result<Servers, RunError> {
-    let tls = settings.rpc.tls.as_ref().map(crate::rpc::tls::server_config);
+    let tls = settings
+        .rpc
+        .tls
+        .as_ref()
+        .map(crate::rpc::tls::server_config);
     let tls = tls.transpose().map_err(RunError::Tls)?;
     let rpc_view = Arc::clone(view);
     let rpc = HttpServer {
@@ -71,10 +80,16 @@ pub(super) fn servers(
                 listener: listener.into_std().map_err(RunError::Listener)?,
                 tls: None,
                 app: move |_stop| {
-                    App::new(crate::admin::metrics::router(registry.clone(), view.clone()))
+                    App::new(crate::admin::metrics::router(
+                        registry.clone(),
+                        view.clone(),
+                    ))
                 },
             })
         }
     };
-    Ok(Servers { rpc: Arc::new(rpc), metrics })
+    Ok(Servers {
+        rpc: Arc::new(rpc),
+        metrics,
+    })
 }

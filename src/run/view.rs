@@ -20,7 +20,11 @@ pub(super) struct AgentView {
 
 impl AgentView {
     pub(super) fn new(stores: Vec<Arc<Store>>) -> Self {
-        Self { stores, watchdog: ArcSwapOption::empty(), is_stopping: AtomicBool::new(false) }
+        Self {
+            stores,
+            watchdog: ArcSwapOption::empty(),
+            is_stopping: AtomicBool::new(false),
+        }
     }
 
     /// The tree runs, and this tells whether it is alive.
@@ -39,7 +43,10 @@ impl AgentView {
 
 impl HealthView for AgentView {
     fn live(&self) -> bool {
-        self.watchdog.load().as_ref().is_none_or(|watchdog| watchdog.live())
+        self.watchdog
+            .load()
+            .as_ref()
+            .is_none_or(|watchdog| watchdog.live())
     }
 
     fn readiness(&self) -> Readiness {
@@ -59,6 +66,10 @@ impl HealthView for AgentView {
             };
             checks.insert(store.controller().name().to_owned(), state);
         }
-        Readiness { ready, stopping: self.is_stopping(), checks }
+        Readiness {
+            ready,
+            stopping: self.is_stopping(),
+            checks,
+        }
     }
 }

@@ -12,6 +12,7 @@ use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::{Agent, AgentParts, Servers};
+use crate::chance::Chance;
 use crate::controller::ControllerParts;
 use crate::metrics::ControllerFamilies;
 use crate::ports::Server;
@@ -48,6 +49,7 @@ fn agent(cluster: &FakeCluster, control_plane: &FakeControlPlane, board: &Status
             max_deletes_percent: 10,
             writes: Arc::new(AtomicBool::new(true)),
             is_region_known: Arc::clone(&is_region_known),
+            chance: Chance::new(7),
             metrics: families.of(Controller::Deployments),
         }],
         heartbeat: Arc::new(control_plane.clone()),
@@ -59,7 +61,10 @@ fn agent(cluster: &FakeCluster, control_plane: &FakeControlPlane, board: &Status
 }
 
 fn servers() -> Servers {
-    Servers { rpc: Arc::new(Quiet), metrics: Arc::new(Quiet) }
+    Servers {
+        rpc: Arc::new(Quiet),
+        metrics: Arc::new(Quiet),
+    }
 }
 
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -77,7 +82,11 @@ fn paths_of(picture: &str) -> BTreeSet<String> {
     let mut above: Vec<String> = Vec::new();
     let mut paths = BTreeSet::new();
     for line in picture.lines().filter(|line| !line.trim().is_empty()) {
-        let depth = line.chars().take_while(|letter| " │├└─".contains(*letter)).count() / 4;
+        let depth = line
+            .chars()
+            .take_while(|letter| " │├└─".contains(*letter))
+            .count()
+            / 4;
         let label = line.trim_start_matches([' ', '│', '├', '└', '─']);
         let name = label.split(' ').next().unwrap_or_default();
         let name = name.trim_start_matches("controller:");
@@ -92,23 +101,36 @@ fn paths_of(picture: &str) -> BTreeSet<String> {
 async fn the_tree_that_runs_is_the_one_the_architecture_draws() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../ARCHITECTURE.md");
     let text = std::fs::read_to_string(file).expect("ARCHITECTURE.md stands at the root");
-    let drawn = text.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    let drawn = text
+        .split("```text\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
     let drawn = drawn.expect("a picture of the tree");
     assert_eq!(drawn, picture(&TREE), "redraw it from this");
 
     let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
     let board = StatusBoard::new();
-    let root = agent(&cluster, &control_plane, &board).start(servers()).await.expect("starts");
+    let root = agent(&cluster, &control_plane, &board)
+        .start(servers())
+        .await
+        .expect("starts");
     let up = || -> BTreeSet<String> {
         let all = board.all().into_iter();
-        all.filter(|(_, cell)| cell.occupant().is_some()).map(|(path, _)| path.to_string()).collect()
+        all.filter(|(_, cell)| cell.occupant().is_some())
+            .map(|(path, _)| path.to_string())
+            .collect()
     };
     let drawn = paths_of(drawn);
     until("everything drawn runs", || up().is_superset(&drawn)).await;
     assert_eq!(up(), drawn, "and nothing else");
     assert_eq!(root.stop().await, Exit::Stopped);
     assert_eq!(up(), BTreeSet::new());
-    assert!(board.all().iter().all(|(_, cell)| cell.read().activity == Activity::Stopped));
+    assert!(
+        board
+            .all()
+            .iter()
+            .all(|(_, cell)| cell.read().activity == Activity::Stopped)
+    );
 }
 
 /// Stopping twice closed a closed channel (A64, 1953c75247, in PR #4782 of unkeyed/unkey).
@@ -117,7 +139,10 @@ async fn stopping_twice_and_before_the_start_is_over_is_no_trouble() {
     let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
     cluster.fail_lists(true);
     let board = StatusBoard::new();
-    let root = agent(&cluster, &control_plane, &board).start(servers()).await.expect("starts");
+    let root = agent(&cluster, &control_plane, &board)
+        .start(servers())
+        .await
+        .expect("starts");
     let (first, second) = tokio::join!(root.stop(), root.stop());
     assert_eq!((first, second), (Exit::Stopped, Exit::Stopped));
     assert_eq!(root.stop().await, Exit::Stopped);
@@ -130,10 +155,16 @@ async fn a_cluster_that_cannot_be_listed_is_tried_again_for_ever_and_costs_no_bu
     cluster.fail_lists(true);
     control_plane.push(wants(1, input("ns", "d1")));
     let board = StatusBoard::new();
-    let root = agent(&cluster, &control_plane, &board).start(servers()).await.expect("starts");
+    let root = agent(&cluster, &control_plane, &board)
+        .start(servers())
+        .await
+        .expect("starts");
     tokio::time::sleep(Duration::from_secs(1200)).await;
     let controller = board.get("root/deployments").expect("declared");
-    assert!(!matches!(controller.activity, Activity::Parked { .. }), "{controller:?}");
+    assert!(
+        !matches!(controller.activity, Activity::Parked { .. }),
+        "{controller:?}"
+    );
     assert!(control_plane.cursors().is_empty() && control_plane.reports().is_empty());
     assert_eq!(cluster.writes(), 0);
     cluster.fail_lists(false);
@@ -167,10 +198,20 @@ async fn a_controller_that_keeps_failing_is_parked_and_comes_back_from_version_z
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(is_parked(), "parked in the end");
-    assert_eq!(board.get("root/heartbeat").expect("declared").restarts, heartbeats);
+    assert_eq!(
+        board.get("root/heartbeat").expect("declared").restarts,
+        heartbeats
+    );
     let opened = control_plane.cursors().len();
     until("back", || control_plane.cursors().len() > opened).await;
-    assert_eq!(control_plane.cursors().last(), Some(&0), "with an empty store");
-    until("caught up", || stores[0].with(|memory| memory.backlog.cursor() == 1)).await;
+    assert_eq!(
+        control_plane.cursors().last(),
+        Some(&0),
+        "with an empty store"
+    );
+    until("caught up", || {
+        stores[0].with(|memory| memory.backlog.cursor() == 1)
+    })
+    .await;
     assert_eq!(root.stop().await, Exit::Stopped);
 }

@@ -26,15 +26,39 @@ pub struct ControllerFamilies {
 }
 
 const COUNTERS: [(&str, &str); 9] = [
-    ("krane_apply_writes_total", "Objects written to the cluster."),
-    ("krane_apply_skipped_total", "Objects compared and found as wanted, so not written."),
-    ("krane_apply_deletes_total", "Objects deleted from the cluster."),
-    ("krane_drift_detected_total", "Objects that were in place and were changed by others."),
-    ("krane_drift_repaired_total", "Changes by others that were undone."),
+    (
+        "krane_apply_writes_total",
+        "Objects written to the cluster.",
+    ),
+    (
+        "krane_apply_skipped_total",
+        "Objects compared and found as wanted, so not written.",
+    ),
+    (
+        "krane_apply_deletes_total",
+        "Objects deleted from the cluster.",
+    ),
+    (
+        "krane_drift_detected_total",
+        "Objects that were in place and were changed by others.",
+    ),
+    (
+        "krane_drift_repaired_total",
+        "Changes by others that were undone.",
+    ),
     ("krane_lane_panics_total", "Panics confined to one object."),
-    ("krane_watch_undecodable_total", "Objects in lists and watches that made no sense."),
-    ("krane_watch_relists_total", "Complete lists taken after the first."),
-    ("krane_states_oversize_total", "Messages of the control plane over the size limit."),
+    (
+        "krane_watch_undecodable_total",
+        "Objects in lists and watches that made no sense.",
+    ),
+    (
+        "krane_watch_relists_total",
+        "Complete lists taken after the first.",
+    ),
+    (
+        "krane_states_oversize_total",
+        "Messages of the control plane over the size limit.",
+    ),
 ];
 
 impl ControllerFamilies {
@@ -56,7 +80,10 @@ impl ControllerFamilies {
             counters.push(counter(name, help, &["controller"])?);
         }
         let stream_connected = IntGaugeVec::new(
-            Opts::new("krane_stream_connected", "Whether the desired-state stream is open."),
+            Opts::new(
+                "krane_stream_connected",
+                "Whether the desired-state stream is open.",
+            ),
             &["controller"],
         )?;
         registry.register(Box::new(stream_connected.clone()))?;
@@ -76,7 +103,9 @@ impl ControllerFamilies {
             report_lag: histogram(
                 "krane_report_lag_seconds",
                 "From a change seen in the cluster to its report taken by the control plane.",
-                vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0],
+                vec![
+                    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+                ],
             )?,
             resync_duration: histogram(
                 "krane_resync_duration_seconds",
@@ -89,7 +118,10 @@ impl ControllerFamilies {
     /// What one controller counts with.
     pub fn of(&self, controller: Controller) -> ControllerMetrics {
         let name = controller.name();
-        let mut counters = self.counters.iter().map(|family| family.with_label_values(&[name]));
+        let mut counters = self
+            .counters
+            .iter()
+            .map(|family| family.with_label_values(&[name]));
         let mut next = || counters.next().unwrap_or_else(detached);
         ControllerMetrics {
             apply_writes: next(),
@@ -121,7 +153,10 @@ fn detached() -> IntCounter {
 
 /// What one controller counts with.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "each is the family of the same name, described at registration")]
+#[expect(
+    missing_docs,
+    reason = "each is the family of the same name, described at registration"
+)]
 pub struct ControllerMetrics {
     pub apply_writes: IntCounter,
     pub apply_skipped: IntCounter,
@@ -145,7 +180,9 @@ pub struct ControllerMetrics {
 impl ControllerMetrics {
     /// The stream ended with this gRPC code.
     pub fn stream_ended(&self, code: &'static str) {
-        self.stream_ends.with_label_values(&[self.controller.name(), code]).inc();
+        self.stream_ends
+            .with_label_values(&[self.controller.name(), code])
+            .inc();
     }
 }
 
@@ -157,26 +194,68 @@ pub struct StoreCollector {
 }
 
 const GAUGES: [(&str, &str); 14] = [
-    ("krane_stream_cursor", "Version the desired-state stream resumes after."),
-    ("krane_stream_lag_versions", "Versions received and not yet passed by the cursor."),
-    ("krane_quarantined", "States that cannot be applied and hold the cursor back."),
-    ("krane_misconfigured", "Objects that permissions, admission or foreign objects hold up."),
+    (
+        "krane_stream_cursor",
+        "Version the desired-state stream resumes after.",
+    ),
+    (
+        "krane_stream_lag_versions",
+        "Versions received and not yet passed by the cursor.",
+    ),
+    (
+        "krane_quarantined",
+        "States that cannot be applied and hold the cursor back.",
+    ),
+    (
+        "krane_misconfigured",
+        "Objects that permissions, admission or foreign objects hold up.",
+    ),
     ("krane_objects_held", "Objects that a person put on hold."),
-    ("krane_backlog", "Objects with a state that is not applied yet."),
-    ("krane_backlog_bytes", "Bytes of states that are not applied yet."),
+    (
+        "krane_backlog",
+        "Objects with a state that is not applied yet.",
+    ),
+    (
+        "krane_backlog_bytes",
+        "Bytes of states that are not applied yet.",
+    ),
     ("krane_lanes", "Lanes at work."),
-    ("krane_report_backlog", "Objects whose newest status the control plane does not know yet."),
-    ("krane_deletes_held", "Deletions on not_found that wait for a person."),
-    ("krane_objects_outdated", "Workloads with pods of an earlier template."),
-    ("krane_objects_name_conflict", "Workload names that several namespaces use."),
+    (
+        "krane_report_backlog",
+        "Objects whose newest status the control plane does not know yet.",
+    ),
+    (
+        "krane_deletes_held",
+        "Deletions on not_found that wait for a person.",
+    ),
+    (
+        "krane_objects_outdated",
+        "Workloads with pods of an earlier template.",
+    ),
+    (
+        "krane_objects_name_conflict",
+        "Workload names that several namespaces use.",
+    ),
     ("krane_breaker_state", "0 closed, 1 probing, 2 open."),
-    ("krane_kinds_missing", "Kinds the API server does not know at present."),
+    (
+        "krane_kinds_missing",
+        "Kinds the API server does not know at present.",
+    ),
 ];
 
 const TOTALS: [(&str, &str); 3] = [
-    ("krane_replayed_states_total", "States received that were known already."),
-    ("krane_states_stale_total", "States received that were older than known."),
-    ("krane_states_unknown_total", "Messages received that name no object."),
+    (
+        "krane_replayed_states_total",
+        "States received that were known already.",
+    ),
+    (
+        "krane_states_stale_total",
+        "States received that were older than known.",
+    ),
+    (
+        "krane_states_unknown_total",
+        "Messages received that name no object.",
+    ),
 ];
 
 impl StoreCollector {
@@ -194,7 +273,10 @@ impl StoreCollector {
         store.with(|memory| {
             let backlog = &memory.backlog;
             let of_kind = |kind: TroubleKind| {
-                backlog.in_trouble().filter(|entry| entry.trouble.kind == kind).count() as u64
+                backlog
+                    .in_trouble()
+                    .filter(|entry| entry.trouble.kind == kind)
+                    .count() as u64
             };
             [
                 backlog.cursor(),
@@ -267,6 +349,7 @@ mod tests {
     use prometheus::{Encoder, Registry, TextEncoder};
 
     use super::{ControllerFamilies, StoreCollector};
+    use crate::chance::Chance;
     use crate::store::Store;
 
     #[test]
@@ -276,11 +359,18 @@ mod tests {
         let metrics = families.of(Controller::Deployments);
         metrics.states_oversize.inc();
         metrics.stream_ended("unavailable");
-        let store = Arc::new(Store::new(Controller::Deployments, Rules::default(), 1));
+        let store = Arc::new(Store::new(
+            Controller::Deployments,
+            Rules::default(),
+            1,
+            Chance::new(1),
+        ));
         let collector = StoreCollector::new(vec![store]).expect("valid names");
         registry.register(Box::new(collector)).expect("registers");
         let mut text = Vec::new();
-        TextEncoder::new().encode(&registry.gather(), &mut text).expect("encodes");
+        TextEncoder::new()
+            .encode(&registry.gather(), &mut text)
+            .expect("encodes");
         let text = String::from_utf8(text).expect("text");
         for line in [
             "krane_states_oversize_total{controller=\"deployments\"} 1",

@@ -92,7 +92,12 @@ pub(super) async fn run(pass: Pass) {
             }
         }
     }
-    let result = PassResult { started_at, asked, failed, unknown };
+    let result = PassResult {
+        started_at,
+        asked,
+        failed,
+        unknown,
+    };
     let _ = pass.address.send(ResyncMessage::PassEnded(result)).await;
 }
 
@@ -131,13 +136,19 @@ impl Pass {
             if is_sign_of_life {
                 memory.breaker.success(now);
             } else {
-                memory.breaker.transport_failure(now, fastrand::f64());
+                memory
+                    .breaker
+                    .transport_failure(now, self.store.chance().unit());
             }
         });
         match answer {
             Ok(Answer::NotFound) => Asked::NotFound(question, asked_at),
             Ok(answer @ Answer::State { .. }) => {
-                let finding = Finding { question, asked_at, answer };
+                let finding = Finding {
+                    question,
+                    asked_at,
+                    answer,
+                };
                 let _ = self.address.send(ResyncMessage::Found(finding)).await;
                 Asked::Answered
             }
@@ -147,7 +158,10 @@ impl Pass {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a pass is a task of the resync actor, no handler")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a pass is a task of the resync actor, no handler"
+)]
 async fn pause(delay: Duration) {
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;

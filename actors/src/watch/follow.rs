@@ -14,6 +14,7 @@ use krane_domain::refusal::{Refusal, RefusalClass};
 
 use super::WatchMessage;
 use crate::address::Address;
+use crate::chance::Chance;
 use crate::ports::{Cluster, Item, WatchEnd, WatchEvent};
 use crate::store::Store;
 
@@ -33,12 +34,16 @@ const KIND_MISSING: Duration = Duration::from_secs(20);
 /// know counts as listed and empty.
 pub async fn first_lists(store: &Store, cluster: &dyn Cluster) -> Result<(), String> {
     let specs = store.controller().watches(store.rules());
-    let lists = specs.iter().map(|spec| async move { (spec, cluster.list(spec).await) });
+    let lists = specs
+        .iter()
+        .map(|spec| async move { (spec, cluster.list(spec).await) });
     for (spec, listed) in futures::future::join_all(lists).await {
         let resource = spec.resource;
         match listed {
             Ok(listed) => store.with(|memory| {
-                memory.listed.insert(resource, listed.resource_version.clone());
+                memory
+                    .listed
+                    .insert(resource, listed.resource_version.clone());
                 memory.kinds_missing.remove(&resource);
                 memory.replace(resource, listed, Duration::ZERO);
             }),
@@ -46,7 +51,10 @@ pub async fn first_lists(store: &Store, cluster: &dyn Cluster) -> Result<(), Str
                 store.with(|memory| memory.kinds_missing.insert(resource));
             }
             Err(refusal) => {
-                return Err(format!("the first list of {} failed: {refusal}", resource.plural()));
+                return Err(format!(
+                    "the first list of {} failed: {refusal}",
+                    resource.plural()
+                ));
             }
         }
     }
@@ -60,6 +68,7 @@ struct Follower {
     address: Address<WatchMessage>,
     backoff: ExponentialBackoff,
     is_failing: bool,
+    chance: Chance,
 }
 
 /// Runs for as long as its actor lives.
@@ -68,9 +77,16 @@ pub(super) async fn follow(
     cluster: Arc<dyn Cluster>,
     address: Address<WatchMessage>,
     listed: Option<String>,
+    chance: Chance,
 ) {
-    let mut follower =
-        Follower { spec, cluster, address, backoff: backoff(), is_failing: false };
+    let mut follower = Follower {
+        spec,
+        cluster,
+        address,
+        backoff: backoff(),
+        is_failing: false,
+        chance,
+    };
     let mut from = listed;
     loop {
         let version = match from.take() {
@@ -88,7 +104,8 @@ impl Follower {
             match self.cluster.list(&self.spec).await {
                 Ok(listed) => {
                     let version = listed.resource_version.clone();
-                    self.tell(WatchMessage::Listed(self.spec.resource, listed)).await;
+                    self.tell(WatchMessage::Listed(self.spec.resource, listed))
+                        .await;
                     self.recovered().await;
                     return version;
                 }
@@ -129,7 +146,8 @@ impl Follower {
                     }
                     Some(WatchEvent::Bookmark(at)) => version = at,
                     Some(WatchEvent::Undecodable(text)) => {
-                        self.tell(WatchMessage::Undecodable(self.spec.resource, text)).await;
+                        self.tell(WatchMessage::Undecodable(self.spec.resource, text))
+                            .await;
                     }
                     Some(WatchEvent::Ended(end)) => break end,
                     None => break WatchEnd::Closed,
@@ -160,8 +178,9 @@ impl Follower {
 
     async fn refused(&mut self, refusal: &Refusal) {
         if refusal.class == RefusalClass::KindMissing {
-            self.tell(WatchMessage::KindMissing(self.spec.resource)).await;
-            pause(KIND_MISSING.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
+            self.tell(WatchMessage::KindMissing(self.spec.resource))
+                .await;
+            pause(KIND_MISSING.mul_f64(0.75 + self.chance.unit() / 2.0)).await;
         } else {
             self.failed(refusal.to_string()).await;
         }
@@ -170,7 +189,8 @@ impl Follower {
     async fn failed(&mut self, text: String) {
         if !self.is_failing {
             self.is_failing = true;
-            self.tell(WatchMessage::Failed(self.spec.resource, text)).await;
+            self.tell(WatchMessage::Failed(self.spec.resource, text))
+                .await;
         }
         self.pause_short().await;
     }
@@ -185,7 +205,7 @@ impl Follower {
     async fn pause_short(&mut self) {
         let delay = self.backoff.next().unwrap_or(Duration::from_secs(5));
         // Half fixed, half random: loops that failed together do not come back in step.
-        pause(delay.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+        pause(delay.mul_f64(0.5 + self.chance.unit() / 2.0)).await;
     }
 
     /// Waits for room in the actor's mailbox. When the actor is gone this loop ends with it.
@@ -203,7 +223,10 @@ fn backoff() -> ExponentialBackoff {
         .build()
 }
 
-#[expect(clippy::disallowed_methods, reason = "a loop task of the watch actor, no handler")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a loop task of the watch actor, no handler"
+)]
 async fn pause(delay: Duration) {
     tokio::time::sleep(delay).await;
 }

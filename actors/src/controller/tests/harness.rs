@@ -11,6 +11,7 @@ use prometheus::Registry;
 use ractor::ActorCell;
 use tokio::sync::watch::Receiver;
 
+use crate::chance::Chance;
 use crate::controller::{ControllerParts, ControllerWorkers};
 use crate::metrics::{ActorMetrics, ControllerFamilies};
 use crate::status::StatusBoard;
@@ -39,14 +40,22 @@ pub(super) struct Choices {
 
 impl Default for Choices {
     fn default() -> Self {
-        Self { rules: Rules::default(), max_lanes: 8, max_backlog: 1 << 20 }
+        Self {
+            rules: Rules::default(),
+            max_lanes: 8,
+            max_backlog: 1 << 20,
+        }
     }
 }
 
 impl World {
     pub(super) async fn start() -> Self {
-        Self::start_with(Choices::default(), FakeCluster::default(), FakeControlPlane::default())
-            .await
+        Self::start_with(
+            Choices::default(),
+            FakeCluster::default(),
+            FakeControlPlane::default(),
+        )
+        .await
     }
 
     pub(super) async fn start_with(
@@ -70,14 +79,21 @@ impl World {
             max_deletes_percent: 10,
             writes: Arc::new(AtomicBool::new(true)),
             is_region_known: Arc::clone(&is_region_known),
+            chance: Chance::new(7),
             metrics: families.of(Controller::Deployments),
         };
         let workers = ControllerWorkers::new(parts, |id| {
             Ok::<_, std::convert::Infallible>((format!("root/{id}").into(), 64))
         })
         .unwrap_or_else(|never| match never {});
-        let mut world =
-            Self { cluster, control_plane, workers, board, is_region_known, tree: None };
+        let mut world = Self {
+            cluster,
+            control_plane,
+            workers,
+            board,
+            is_region_known,
+            tree: None,
+        };
         world.boot().await;
         world
     }
@@ -92,13 +108,19 @@ impl World {
     }
 
     async fn boot(&mut self) {
-        let surroundings =
-            Surroundings { board: self.board.clone(), seed: 7, grace: Duration::from_secs(5) };
+        let surroundings = Surroundings {
+            board: self.board.clone(),
+            seed: 7,
+            grace: Duration::from_secs(5),
+        };
         let child = |id: &'static str| ChildSpec {
             id,
             path: format!("root/{id}").into(),
             restart: Restart::Permanent,
-            start: self.workers.start(id, ActorMetrics::default()).expect("a worker"),
+            start: self
+                .workers
+                .start(id, ActorMetrics::default())
+                .expect("a worker"),
             start_timeout: Some(Duration::from_secs(5)),
             shutdown: Shutdown::Stop(Duration::from_secs(3)),
             backoff: Backoff::RESTART,
@@ -135,10 +157,15 @@ impl World {
             }),
             children: vec![
                 nest("observer", group("root/observer", &["watch", "reporter"])),
-                nest("intake", group("root/intake", &["reconciler", "stream", "resync"])),
+                nest(
+                    "intake",
+                    group("root/intake", &["reconciler", "stream", "resync"]),
+                ),
             ],
         };
-        let tree = start_topmost(controller, surroundings.clone(), None).await.expect("starts");
+        let tree = start_topmost(controller, surroundings.clone(), None)
+            .await
+            .expect("starts");
         self.tree = Some(tree);
     }
 

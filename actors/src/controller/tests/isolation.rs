@@ -26,11 +26,17 @@ async fn any_worker_may_be_killed_at_any_time_and_nothing_is_lost() {
         let world = World::start().await;
         world.cluster.set_call_time(Duration::from_millis(200));
         for version in 1..=20 {
-            world.control_plane.push(wants(version, input("ns", &format!("d{version}"))));
+            world
+                .control_plane
+                .push(wants(version, input("ns", &format!("d{version}"))));
         }
-        world.until("some", |world| world.cluster.workloads() >= 3).await;
+        world
+            .until("some", |world| world.cluster.workloads() >= 3)
+            .await;
         assert!(world.kill(victim), "{victim} was alive");
-        world.until("all applied", |world| world.cursor() == 20).await;
+        world
+            .until("all applied", |world| world.cursor() == 20)
+            .await;
         assert_eq!(world.cluster.workloads(), 20);
         let all = |world: &World| {
             (1..=20).all(|n| world.control_plane.last_report(&format!("d{n}")).is_some())
@@ -43,12 +49,19 @@ async fn any_worker_may_be_killed_at_any_time_and_nothing_is_lost() {
 async fn the_stream_comes_back_with_its_cursor_after_every_cut() {
     let world = World::start().await;
     for round in 1..=5u64 {
-        world.control_plane.push(wants(round, input("ns", &format!("d{round}"))));
-        world.until("applied", |world| world.cursor() == round).await;
+        world
+            .control_plane
+            .push(wants(round, input("ns", &format!("d{round}"))));
+        world
+            .until("applied", |world| world.cursor() == round)
+            .await;
         world.control_plane.cut("internal");
         let opened = usize::try_from(round).expect("small") + 1;
-        let time =
-            world.until("reopened", |world| world.control_plane.cursors().len() == opened).await;
+        let time = world
+            .until("reopened", |world| {
+                world.control_plane.cursors().len() == opened
+            })
+            .await;
         assert!(time >= Duration::from_millis(990) && time <= Duration::from_millis(5_100));
     }
     assert_eq!(world.control_plane.cursors(), [0, 1, 2, 3, 4, 5]);

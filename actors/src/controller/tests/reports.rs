@@ -19,7 +19,11 @@ fn statuses(world: &World, name: &str) -> Option<Vec<InstanceStatus>> {
 }
 
 fn expected(is_ready: bool) -> Option<Vec<InstanceStatus>> {
-    Some(vec![if is_ready { InstanceStatus::Running } else { InstanceStatus::Pending }])
+    Some(vec![if is_ready {
+        InstanceStatus::Running
+    } else {
+        InstanceStatus::Pending
+    }])
 }
 
 async fn with_pod(is_ready: bool) -> World {
@@ -27,7 +31,11 @@ async fn with_pod(is_ready: bool) -> World {
     world.control_plane.push(wants(1, input("ns", "d1")));
     world.until("applied", |world| world.cursor() == 1).await;
     world.cluster.set_pod("ns", "d1", "p1", is_ready);
-    world.until("reported", |world| statuses(world, "d1") == expected(is_ready)).await;
+    world
+        .until("reported", |world| {
+            statuses(world, "d1") == expected(is_ready)
+        })
+        .await;
     world
 }
 
@@ -37,8 +45,11 @@ async fn a_readiness_flip_is_reported_at_once() {
     let world = with_pod(false).await;
     for is_ready in [true, false, true] {
         world.cluster.set_pod("ns", "d1", "p1", is_ready);
-        let time =
-            world.until("reported", |world| statuses(world, "d1") == expected(is_ready)).await;
+        let time = world
+            .until("reported", |world| {
+                statuses(world, "d1") == expected(is_ready)
+            })
+            .await;
         assert!(time < Duration::from_millis(50), "{time:?}");
     }
 }
@@ -47,7 +58,11 @@ async fn a_readiness_flip_is_reported_at_once() {
 async fn a_workload_without_instances_is_reported_as_empty_not_passed_over_in_silence() {
     let world = World::start().await;
     world.control_plane.push(wants(1, input("ns", "d1")));
-    world.until("reported", |world| statuses(world, "d1") == Some(Vec::new())).await;
+    world
+        .until("reported", |world| {
+            statuses(world, "d1") == Some(Vec::new())
+        })
+        .await;
 }
 
 /// Level-triggered rule, edge lost (C14).
@@ -59,7 +74,9 @@ async fn what_changed_while_the_control_plane_was_away_is_reported_when_it_is_ba
     world.cluster.set_pod("ns", "d1", "p1", true);
     world.pass(180).await;
     world.control_plane.fail(None);
-    let time = world.until("reported", |world| statuses(world, "d1") == expected(true)).await;
+    let time = world
+        .until("reported", |world| statuses(world, "d1") == expected(true))
+        .await;
     assert!(time < Duration::from_secs(6), "{time:?}");
 }
 
@@ -75,7 +92,11 @@ async fn everything_is_said_again_after_a_long_silence_and_every_ten_minutes() {
     world.pass(40).await;
     world.cluster.set_pod("ns", "d1", "p1", true);
     world.control_plane.fail(None);
-    world.until("said again", |world| world.control_plane.reports().len() > before).await;
+    world
+        .until("said again", |world| {
+            world.control_plane.reports().len() > before
+        })
+        .await;
     let before = world.control_plane.reports().len();
     world.pass(620).await;
     assert!(world.control_plane.reports().len() > before);
@@ -86,8 +107,12 @@ async fn everything_is_said_again_after_a_long_silence_and_every_ten_minutes() {
 async fn deletions_nobody_told_of_are_found_by_the_next_list() {
     let world = with_pod(true).await;
     world.cluster.fail_lists(true);
-    world.cluster.end_watches(&WatchEnd::Failed("cut".to_owned()));
-    world.cluster.remove(&ObjectRef::new(Resource::ReplicaSet, "ns", "d1"));
+    world
+        .cluster
+        .end_watches(&WatchEnd::Failed("cut".to_owned()));
+    world
+        .cluster
+        .remove(&ObjectRef::new(Resource::ReplicaSet, "ns", "d1"));
     world.pass(20).await;
     world.cluster.fail_lists(false);
     world
@@ -104,9 +129,17 @@ async fn an_expired_watch_is_followed_by_one_list() {
     let lists = world.cluster.lists();
     world.cluster.end_watches(&WatchEnd::Expired);
     world.pass(5).await;
-    assert_eq!(world.cluster.lists() - lists, 4, "one for each of four kinds");
+    assert_eq!(
+        world.cluster.lists() - lists,
+        4,
+        "one for each of four kinds"
+    );
     world.cluster.set_pod("ns", "d1", "p1", false);
-    world.until("seen again", |world| statuses(world, "d1") == expected(false)).await;
+    world
+        .until("seen again", |world| {
+            statuses(world, "d1") == expected(false)
+        })
+        .await;
 }
 
 /// kube-rs/kube#577 (B04): no flood while the API server is down, and back soon after.
@@ -115,14 +148,20 @@ async fn an_api_server_that_is_down_is_asked_now_and_then() {
     let world = with_pod(true).await;
     let lists = world.cluster.lists();
     world.cluster.fail_lists(true);
-    world.cluster.end_watches(&WatchEnd::Failed("refused".to_owned()));
+    world
+        .cluster
+        .end_watches(&WatchEnd::Failed("refused".to_owned()));
     world.pass(60).await;
     let attempts = world.cluster.lists() - lists;
     assert!(attempts <= 4 * 20, "{attempts} lists in a minute");
     world.cluster.fail_lists(false);
     world.pass(6).await;
     world.cluster.set_pod("ns", "d1", "p1", false);
-    world.until("seen again", |world| statuses(world, "d1") == expected(false)).await;
+    world
+        .until("seen again", |world| {
+            statuses(world, "d1") == expected(false)
+        })
+        .await;
 }
 
 /// A watch from a version the server never reached stays silent for ever (D22b).
@@ -132,7 +171,9 @@ async fn a_watch_that_stays_silent_is_replaced_and_then_listed_afresh() {
     let lists = world.cluster.lists();
     world.cluster.forget_watches();
     world.cluster.set_pod("ns", "d1", "p1", false);
-    let time = world.until("seen", |world| statuses(world, "d1") == expected(false)).await;
+    let time = world
+        .until("seen", |world| statuses(world, "d1") == expected(false))
+        .await;
     assert!(time <= Duration::from_secs(180), "{time:?}");
     assert!(world.cluster.lists() > lists);
 }
@@ -143,9 +184,19 @@ async fn two_workloads_of_one_name_do_not_overwrite_each_others_report() {
     world.control_plane.push(wants(2, input("other", "d1")));
     world.until("applied", |world| world.cursor() == 2).await;
     world.pass(30).await;
-    assert_eq!(statuses(&world, "d1"), expected(true), "the first one is still known");
+    assert_eq!(
+        statuses(&world, "d1"),
+        expected(true),
+        "the first one is still known"
+    );
     assert_eq!(world.memory(|memory| memory.view.name_conflicts()), 1);
     // When the first one goes, the other is what its name stands for.
-    world.control_plane.push(crate::testing::unwants(3, "ns", "d1"));
-    world.until("the other is reported", |world| statuses(world, "d1") == Some(vec![])).await;
+    world
+        .control_plane
+        .push(crate::testing::unwants(3, "ns", "d1"));
+    world
+        .until("the other is reported", |world| {
+            statuses(world, "d1") == Some(vec![])
+        })
+        .await;
 }

@@ -22,17 +22,22 @@ fn answer(input: DeploymentInput) -> Answer {
 
 fn image(world: &World, name: &str) -> Option<serde_json::Value> {
     let live = world.cluster.workload("ns", name)?.value();
-    live.pointer("/spec/template/spec/containers/0/image").cloned()
+    live.pointer("/spec/template/spec/containers/0/image")
+        .cloned()
 }
 
 async fn with_workloads(count: u64) -> World {
     let world = World::start().await;
     for number in 1..=count {
         let name = format!("d{number}");
-        world.control_plane.answer(&format!("d_{name}"), answer(input("ns", &name)));
+        world
+            .control_plane
+            .answer(&format!("d_{name}"), answer(input("ns", &name)));
         world.control_plane.push(wants(number, input("ns", &name)));
     }
-    world.until("applied", |world| world.cursor() == count).await;
+    world
+        .until("applied", |world| world.cursor() == count)
+        .await;
     world
 }
 
@@ -42,7 +47,11 @@ async fn a_quiet_minute_costs_questions_and_no_writes() {
     let writes = world.cluster.writes();
     world.pass(200).await;
     assert_eq!(world.cluster.writes(), writes);
-    assert!(world.control_plane.questions() >= 60, "{}", world.control_plane.questions());
+    assert!(
+        world.control_plane.questions() >= 60,
+        "{}",
+        world.control_plane.questions()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,7 +61,9 @@ async fn a_change_the_stream_never_told_of_is_found() {
     changed.image = "registry.example/app:new".to_owned();
     world.control_plane.answer("d_d2", answer(changed));
     let time = world
-        .until("adopted", |world| image(world, "d2") == Some("registry.example/app:new".into()))
+        .until("adopted", |world| {
+            image(world, "d2") == Some("registry.example/app:new".into())
+        })
         .await;
     assert!(time < Duration::from_secs(130), "{time:?}");
 }
@@ -62,10 +73,17 @@ async fn a_change_the_stream_never_told_of_is_found() {
 async fn what_the_control_plane_does_not_know_is_deleted_and_reported() {
     let world = with_workloads(3).await;
     world.control_plane.answer("d_d1", Answer::NotFound);
-    world.until("deleted", |world| world.cluster.workload("ns", "d1").is_none()).await;
+    world
+        .until("deleted", |world| {
+            world.cluster.workload("ns", "d1").is_none()
+        })
+        .await;
     world
         .until("reported", |world| {
-            matches!(world.control_plane.last_report("d1"), Some(Report::Gone { .. }))
+            matches!(
+                world.control_plane.last_report("d1"),
+                Some(Report::Gone { .. })
+            )
         })
         .await;
     assert_eq!(world.cluster.workloads(), 2);
@@ -75,13 +93,17 @@ async fn what_the_control_plane_does_not_know_is_deleted_and_reported() {
 async fn a_control_plane_that_forgot_everything_deletes_nothing_however_often_it_says_so() {
     let world = with_workloads(100).await;
     for number in 1..=100 {
-        world.control_plane.answer(&format!("d_d{number}"), Answer::NotFound);
+        world
+            .control_plane
+            .answer(&format!("d_d{number}"), Answer::NotFound);
     }
     world.pass(1800).await;
     assert_eq!(world.cluster.workloads(), 100);
     assert_eq!(world.memory(|memory| memory.brake.held().len()), 100);
     // Remembering one of them releases that one from the brake.
-    world.control_plane.answer("d_d5", answer(input("ns", "d5")));
+    world
+        .control_plane
+        .answer("d_d5", answer(input("ns", "d5")));
     world.pass(120).await;
     assert_eq!(world.memory(|memory| memory.brake.held().len()), 99);
 }
@@ -94,7 +116,11 @@ async fn not_found_is_not_believed_before_a_heartbeat_was_taken() {
     world.pass(600).await;
     assert_eq!(world.cluster.workloads(), 2);
     world.is_region_known.store(true, Ordering::Relaxed);
-    world.until("deleted", |world| world.cluster.workload("ns", "d1").is_none()).await;
+    world
+        .until("deleted", |world| {
+            world.cluster.workload("ns", "d1").is_none()
+        })
+        .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,7 +22,11 @@ fn workload_of(op: &Op) -> Option<&str> {
 
 fn rendered(world: &World, name: &str) -> Rendered {
     world.memory(|memory| {
-        let state = memory.backlog.state(&ObjectKey::new("ns", name)).cloned().expect("wanted");
+        let state = memory
+            .backlog
+            .state(&ObjectKey::new("ns", name))
+            .cloned()
+            .expect("wanted");
         let Ok(krane_domain::desired::Change::Apply(desired)) = &state.change else {
             panic!("an apply")
         };
@@ -31,7 +35,12 @@ fn rendered(world: &World, name: &str) -> Rendered {
 }
 
 fn field(world: &World, name: &str, pointer: &str) -> Option<serde_json::Value> {
-    world.cluster.workload("ns", name)?.value().pointer(pointer).cloned()
+    world
+        .cluster
+        .workload("ns", name)?
+        .value()
+        .pointer(pointer)
+        .cloned()
 }
 
 /// 1ca1128c6a, PR #5309 of unkeyed/unkey (A15): everything a pod names exists before it.
@@ -50,7 +59,11 @@ async fn namespace_and_isolation_exist_before_the_workload_is_written() {
             Op::Delete(_) | Op::Metadata(_) | Op::Get(_) => None,
         })
         .collect();
-    let order = [Resource::Namespace, Resource::CiliumNetworkPolicy, Resource::ReplicaSet];
+    let order = [
+        Resource::Namespace,
+        Resource::CiliumNetworkPolicy,
+        Resource::ReplicaSet,
+    ];
     assert_eq!(applied, order);
 }
 
@@ -59,7 +72,9 @@ async fn a_restart_with_everything_in_place_writes_nothing() {
     let mut world = World::start().await;
     for number in 0..50 {
         let namespace = format!("ns{}", number % 5);
-        world.control_plane.push(wants(number + 1, input(&namespace, &format!("d{number}"))));
+        world
+            .control_plane
+            .push(wants(number + 1, input(&namespace, &format!("d{number}"))));
     }
     world.until("applied", |world| world.cursor() == 50).await;
     let writes = world.cluster.writes();
@@ -77,7 +92,10 @@ async fn time_to_apply_100(poison: Option<DeploymentInput>) -> Duration {
         Some("hangs") => Some(Fault::Hang),
         Some(_) | None => None,
     });
-    let choices = Choices { max_lanes: 32, ..Choices::default() };
+    let choices = Choices {
+        max_lanes: 32,
+        ..Choices::default()
+    };
     let world = World::start_with(choices, cluster, FakeControlPlane::default()).await;
     world.cluster.set_call_time(Duration::from_millis(20));
     let mut version = 0;
@@ -88,10 +106,17 @@ async fn time_to_apply_100(poison: Option<DeploymentInput>) -> Duration {
             version += 1;
         }
         let namespace = format!("ns{}", number % 5);
-        world.control_plane.push(wants(version, input(&namespace, &format!("h{number}"))));
+        world
+            .control_plane
+            .push(wants(version, input(&namespace, &format!("h{number}"))));
     }
     let all = |world: &World| {
-        (0..100).all(|n| world.cluster.workload(&format!("ns{}", n % 5), &format!("h{n}")).is_some())
+        (0..100).all(|n| {
+            world
+                .cluster
+                .workload(&format!("ns{}", n % 5), &format!("h{n}"))
+                .is_some()
+        })
     };
     let time = world.until("all healthy ones applied", all).await;
     if let Some(poison) = poison {
@@ -100,9 +125,16 @@ async fn time_to_apply_100(poison: Option<DeploymentInput>) -> Duration {
         let trouble: Vec<_> = world.memory(|memory| memory.backlog.in_trouble().collect());
         assert_eq!(trouble.len(), 1, "{trouble:?}");
         assert_eq!(trouble[0].version, 51);
-        assert!(trouble[0].trouble.reason.contains(&poison.k8s_name), "{trouble:?}");
-        world.control_plane.push(unwants(version + 1, "ns3", &poison.k8s_name));
-        world.until("replaced", |world| world.cursor() == version + 1).await;
+        assert!(
+            trouble[0].trouble.reason.contains(&poison.k8s_name),
+            "{trouble:?}"
+        );
+        world
+            .control_plane
+            .push(unwants(version + 1, "ns3", &poison.k8s_name));
+        world
+            .until("replaced", |world| world.cursor() == version + 1)
+            .await;
     }
     time
 }
@@ -116,11 +148,17 @@ async fn nobody_waits_for_a_poisoned_state() {
     for poison in [invalid, input("ns3", "refused")] {
         let name = poison.k8s_name.clone();
         let time = time_to_apply_100(Some(poison)).await;
-        assert!(time <= undisturbed, "{name}: {time:?} instead of {undisturbed:?}");
+        assert!(
+            time <= undisturbed,
+            "{name}: {time:?} instead of {undisturbed:?}"
+        );
     }
     // A lane that hangs is one of 32 until its deadline: the others share what is left.
     let time = time_to_apply_100(Some(input("ns3", "hangs"))).await;
-    assert!(time <= undisturbed + Duration::from_millis(40), "{time:?}, {undisturbed:?}");
+    assert!(
+        time <= undisturbed + Duration::from_millis(40),
+        "{time:?}, {undisturbed:?}"
+    );
 }
 
 /// bdb79b273c, PR #7098 of unkeyed/unkey (A01): a passing failure is not skipped.
@@ -132,14 +170,24 @@ async fn a_passing_failure_is_retried_and_the_cursor_waits() {
     });
     world.control_plane.push(wants(7, input("ns", "d7")));
     world.control_plane.push(wants(8, input("ns", "d8")));
-    world.until("d8 applied", |world| world.cluster.workload("ns", "d8").is_some()).await;
+    world
+        .until("d8 applied", |world| {
+            world.cluster.workload("ns", "d8").is_some()
+        })
+        .await;
     world.pass(8).await;
     assert_eq!(world.cursor(), 6);
     world.control_plane.cut("unavailable");
-    world.until("reconnected", |world| world.control_plane.cursors().len() == 2).await;
+    world
+        .until("reconnected", |world| {
+            world.control_plane.cursors().len() == 2
+        })
+        .await;
     assert_eq!(world.control_plane.cursors(), [0, 6]);
     world.cluster.heal();
-    world.until("both applied", |world| world.cursor() == 8).await;
+    world
+        .until("both applied", |world| world.cursor() == 8)
+        .await;
 }
 
 /// Level-triggered rule, burst (C15).
@@ -153,7 +201,9 @@ async fn a_hundred_versions_of_one_object_cost_few_writes_and_hold_up_nobody() {
         world.control_plane.push(wants(version, input));
     }
     world.control_plane.push(wants(101, input("ns", "d2")));
-    let time = world.until("d2", |world| world.cluster.workload("ns", "d2").is_some()).await;
+    let time = world
+        .until("d2", |world| world.cluster.workload("ns", "d2").is_some())
+        .await;
     assert!(time < Duration::from_secs(3), "{time:?}");
     world.until("all", |world| world.cursor() == 101).await;
     let image = field(&world, "d1", "/spec/template/spec/containers/0/image");
@@ -170,9 +220,16 @@ async fn deleting_what_never_existed_succeeds_and_is_reported() {
     world.control_plane.push(wants(5, input("ns", "d10")));
     world.until("all", |world| world.cursor() == 5).await;
     let is_gone = |world: &World, name: &str| {
-        matches!(world.control_plane.last_report(name), Some(Report::Gone { .. }))
+        matches!(
+            world.control_plane.last_report(name),
+            Some(Report::Gone { .. })
+        )
     };
-    world.until("reported", |world| is_gone(world, "d9") && is_gone(world, "d8")).await;
+    world
+        .until("reported", |world| {
+            is_gone(world, "d9") && is_gone(world, "d8")
+        })
+        .await;
     assert!(world.cluster.workload("ns", "d10").is_some());
 }
 
@@ -183,7 +240,9 @@ async fn an_older_state_never_replaces_a_newer_one() {
     world.until("deleted", |world| world.cursor() == 9).await;
     world.control_plane.push(wants(4, input("ns", "d1")));
     world.control_plane.push(wants(10, input("ns", "d2")));
-    world.until("d2", |world| world.cluster.workload("ns", "d2").is_some()).await;
+    world
+        .until("d2", |world| world.cluster.workload("ns", "d2").is_some())
+        .await;
     world.pass(60).await;
     assert!(world.cluster.workload("ns", "d1").is_none());
     assert_eq!(world.memory(|memory| memory.stream.stale), 1);
@@ -196,13 +255,21 @@ async fn drift_is_undone_when_the_watch_shows_it() {
     world.until("applied", |world| world.cursor() == 1).await;
     world.pass(1).await;
     let rendered = rendered(&world, "d1");
-    world.cluster.put(&rendered, |body| body["spec"]["replicas"] = 7.into());
+    world
+        .cluster
+        .put(&rendered, |body| body["spec"]["replicas"] = 7.into());
     let time = world
-        .until("undone", |world| field(world, "d1", "/spec/replicas") == Some(1.into()))
+        .until("undone", |world| {
+            field(world, "d1", "/spec/replicas") == Some(1.into())
+        })
         .await;
     assert!(time < Duration::from_millis(100), "{time:?}");
     world.cluster.remove(&rendered.reference);
-    world.until("made again", |world| world.cluster.workload("ns", "d1").is_some()).await;
+    world
+        .until("made again", |world| {
+            world.cluster.workload("ns", "d1").is_some()
+        })
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,23 +280,32 @@ async fn whoever_keeps_undoing_repairs_is_met_with_patience_not_with_a_fight() {
     let rendered = rendered(&world, "d1");
     let before = world.cluster.writes();
     for _ in 0..600 {
-        world.cluster.put(&rendered, |body| body["spec"]["replicas"] = 7.into());
+        world
+            .cluster
+            .put(&rendered, |body| body["spec"]["replicas"] = 7.into());
         world.pass(1).await;
     }
     let repairs = world.cluster.writes() - before;
-    assert!((6..40).contains(&repairs), "{repairs} repairs in ten minutes");
+    assert!(
+        (6..40).contains(&repairs),
+        "{repairs} repairs in ten minutes"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_the_crd_workloads_wait_and_go_on_soon_after_it_appears() {
     let cluster = FakeCluster::default();
     cluster.set_missing(Resource::CiliumNetworkPolicy, true);
-    let world =
-        World::start_with(Choices::default(), cluster, FakeControlPlane::default()).await;
+    let world = World::start_with(Choices::default(), cluster, FakeControlPlane::default()).await;
     world.control_plane.push(wants(1, input("ns", "d1")));
     world.pass(300).await;
-    assert!(world.cluster.workload("ns", "d1").is_none(), "never unisolated");
-    world.cluster.set_missing(Resource::CiliumNetworkPolicy, false);
+    assert!(
+        world.cluster.workload("ns", "d1").is_none(),
+        "never unisolated"
+    );
+    world
+        .cluster
+        .set_missing(Resource::CiliumNetworkPolicy, false);
     let time = world.until("applied", |world| world.cursor() == 1).await;
     assert!(time <= Duration::from_secs(65), "{time:?}");
 }
@@ -240,7 +316,10 @@ async fn without_the_crd_workloads_run_when_isolation_is_not_required() {
     cluster.set_missing(Resource::CiliumNetworkPolicy, true);
     let mut rules = Rules::default();
     rules.is_cilium_required = false;
-    let choices = Choices { rules, ..Choices::default() };
+    let choices = Choices {
+        rules,
+        ..Choices::default()
+    };
     let world = World::start_with(choices, cluster, FakeControlPlane::default()).await;
     world.control_plane.push(wants(1, input("ns", "d1")));
     world.until("applied", |world| world.cursor() == 1).await;
@@ -261,13 +340,25 @@ async fn an_object_without_our_label_is_left_alone_and_named() {
     };
     world.cluster.put(&foreign, |_| {});
     world.control_plane.push(wants(2, input("ns", "d1")));
-    let in_trouble = |world: &World| world.memory(|memory| memory.backlog.in_trouble().count() == 1);
+    let in_trouble =
+        |world: &World| world.memory(|memory| memory.backlog.in_trouble().count() == 1);
     world.until("in trouble", in_trouble).await;
     world.pass(600).await;
-    let trouble = world.memory(|memory| memory.backlog.in_trouble().next()).expect("still");
+    let trouble = world
+        .memory(|memory| memory.backlog.in_trouble().next())
+        .expect("still");
     let reason = trouble.trouble.reason;
-    assert!(reason.contains("managed-by") && reason.contains("ns/d1"), "{reason}");
-    assert_eq!(world.cluster.workload("ns", "d1").map(|live| live.is_ours()), Some(false));
+    assert!(
+        reason.contains("managed-by") && reason.contains("ns/d1"),
+        "{reason}"
+    );
+    assert_eq!(
+        world
+            .cluster
+            .workload("ns", "d1")
+            .map(|live| live.is_ours()),
+        Some(false)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,7 +373,13 @@ async fn a_namespace_made_by_others_is_used_as_it_is() {
     world.cluster.put(&foreign, |_| {});
     world.control_plane.push(wants(1, input("ns", "d1")));
     world.until("applied", |world| world.cursor() == 1).await;
-    assert!(!world.cluster.object(&foreign.reference).expect("there").is_ours());
+    assert!(
+        !world
+            .cluster
+            .object(&foreign.reference)
+            .expect("there")
+            .is_ours()
+    );
 }
 
 /// Anvil, lost reply (C17).
@@ -291,9 +388,7 @@ async fn a_write_whose_answer_was_lost_is_recognised_as_done() {
     let world = World::start().await;
     let mut lost = std::collections::BTreeSet::new();
     world.cluster.fault(move |op| match op {
-        Op::Apply(_) | Op::Delete(_) => {
-            lost.insert(format!("{op:?}")).then_some(Fault::LoseAnswer)
-        }
+        Op::Apply(_) | Op::Delete(_) => lost.insert(format!("{op:?}")).then_some(Fault::LoseAnswer),
         Op::Metadata(_) | Op::Get(_) => None,
     });
     world.control_plane.push(wants(1, input("ns", "d1")));
@@ -306,12 +401,17 @@ async fn a_write_whose_answer_was_lost_is_recognised_as_done() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_backlog_stops_the_reading_and_nothing_else() {
-    let choices = Choices { max_backlog: 1_000, ..Choices::default() };
+    let choices = Choices {
+        max_backlog: 1_000,
+        ..Choices::default()
+    };
     let world =
         World::start_with(choices, FakeCluster::default(), FakeControlPlane::default()).await;
     world.cluster.set_call_time(Duration::from_secs(1));
     for version in 1..=200 {
-        world.control_plane.push(wants(version, input("ns", &format!("d{version}"))));
+        world
+            .control_plane
+            .push(wants(version, input("ns", &format!("d{version}"))));
     }
     let mut most = 0;
     for _ in 0..20 {
@@ -320,6 +420,8 @@ async fn a_full_backlog_stops_the_reading_and_nothing_else() {
     }
     // What is in the mailbox when the limit is met still gets in.
     assert!(most <= 1_000 + 65 * 100, "{most}");
-    world.until("all applied", |world| world.cursor() == 200).await;
+    world
+        .until("all applied", |world| world.cursor() == 200)
+        .await;
     assert_eq!(world.memory(|memory| memory.backlog.bytes()), 0);
 }
