@@ -71,28 +71,42 @@ impl Agent {
             let which = controller.controller;
             controllers.push(ControllerWorkers::new(controller, |id| {
                 let path = || format!("root/{which}/{id}").into();
-                TREE.place(which, id).ok_or_else(|| TreeError::UnknownWorker { path: path() })
+                TREE.place(which, id)
+                    .ok_or_else(|| TreeError::UnknownWorker { path: path() })
             })?);
         }
-        let agent = Self { parts, metrics, controllers };
+        let agent = Self {
+            parts,
+            metrics,
+            controllers,
+        };
         registry.register(Box::new(StoreCollector::new(agent.stores())?))?;
         Ok(agent)
     }
 
     /// What the controllers know.
     pub fn stores(&self) -> Vec<Arc<Store>> {
-        self.controllers.iter().map(|workers| Arc::clone(workers.store())).collect()
+        self.controllers
+            .iter()
+            .map(|workers| Arc::clone(workers.store()))
+            .collect()
     }
 
     /// Starts the tree. Returns before its controllers are ready.
     pub async fn start(self, servers: Servers) -> Result<RootHandle, AgentError> {
         let mut crew = Crew::default();
         let (control_plane, known) = (self.parts.heartbeat, self.parts.is_region_known);
-        let places = Places { board: &self.parts.board, metrics: &self.metrics };
+        let places = Places {
+            board: &self.parts.board,
+            metrics: &self.metrics,
+        };
         let path = "root/heartbeat";
-        crew = crew.worker(path, places.start(path, move || {
-            Heartbeat::new(Arc::clone(&control_plane), Arc::clone(&known))
-        })?);
+        crew = crew.worker(
+            path,
+            places.start(path, move || {
+                Heartbeat::new(Arc::clone(&control_plane), Arc::clone(&known))
+            })?,
+        );
         let served = [("rpc", servers.rpc), ("metrics", servers.metrics)];
         for (name, server) in served {
             let path = format!("root/servers/{name}");
@@ -104,7 +118,13 @@ impl Agent {
             crew = crew.controller(workers.controller(), workers.prepare(), workers.reset());
         }
         let (board, seed) = (self.parts.board, self.parts.seed);
-        Ok(Root::start(RootArguments { tree: &TREE, crew, board, seed }).await?)
+        Ok(Root::start(RootArguments {
+            tree: &TREE,
+            crew,
+            board,
+            seed,
+        })
+        .await?)
     }
 }
 
@@ -138,7 +158,11 @@ fn crew_of(
     node: &Node,
     parent: &str,
 ) -> Crew {
-    let path = if parent.is_empty() { node.name.to_owned() } else { format!("{parent}/{}", node.name) };
+    let path = if parent.is_empty() {
+        node.name.to_owned()
+    } else {
+        format!("{parent}/{}", node.name)
+    };
     match &node.kind {
         Kind::Worker(_) => {
             let metrics: ActorMetrics = metrics.actor(&path);
@@ -148,7 +172,9 @@ fn crew_of(
             }
         }
         Kind::Supervisor(policy) => {
-            let is_ours = policy.controller.is_none_or(|which| which == workers.controller());
+            let is_ours = policy
+                .controller
+                .is_none_or(|which| which == workers.controller());
             for child in policy.children.iter().filter(|_| is_ours) {
                 crew = crew_of(crew, workers, metrics, child, &path);
             }

@@ -40,7 +40,11 @@ pub enum BreakerState {
 
 impl Default for Breaker {
     fn default() -> Self {
-        Self { state: BreakerState::Closed, failures: 0, failing_since: None }
+        Self {
+            state: BreakerState::Closed,
+            failures: 0,
+            failing_since: None,
+        }
     }
 }
 
@@ -62,7 +66,9 @@ impl Breaker {
     pub fn success(&mut self, now: Moment) -> Option<Duration> {
         self.state = BreakerState::Closed;
         self.failures = 0;
-        self.failing_since.take().map(|since| now.saturating_sub(since))
+        self.failing_since
+            .take()
+            .map(|since| now.saturating_sub(since))
     }
 
     /// A call did not get through. `jitter` in 0..1 spreads the probe. Returns whether this
@@ -141,7 +147,9 @@ mod tests {
             for _ in 0..5 {
                 breaker.transport_failure(at(10), jitter);
             }
-            let BreakerState::Open { probe_at } = breaker.state() else { panic!("open") };
+            let BreakerState::Open { probe_at } = breaker.state() else {
+                panic!("open")
+            };
             assert!(probe_at >= at(11) && probe_at <= at(15));
             assert!(breaker.allow(probe_at));
             assert!(!breaker.allow(probe_at), "the probe is out");

@@ -61,7 +61,10 @@ impl Gate {
 
     fn place(&self, permit: Option<OwnedSemaphorePermit>) -> Place {
         self.depth.fetch_add(1, Ordering::Relaxed);
-        Place { _permit: permit, depth: Arc::clone(&self.depth) }
+        Place {
+            _permit: permit,
+            depth: Arc::clone(&self.depth),
+        }
     }
 
     /// Messages waiting or being handled.

@@ -45,7 +45,12 @@ pub struct Heartbeat {
 impl Heartbeat {
     /// A heartbeat that sets `is_known` at its first success.
     pub fn new(control_plane: Arc<dyn ControlPlane>, is_known: Arc<AtomicBool>) -> Self {
-        Self { control_plane, is_known, is_failing: false, call: JoinSet::new() }
+        Self {
+            control_plane,
+            is_known,
+            is_failing: false,
+            call: JoinSet::new(),
+        }
     }
 
     fn beat(&mut self, context: &Context<HeartbeatMessage>) {

@@ -53,11 +53,21 @@ pub(crate) fn wants(version: u64, input: DeploymentInput) -> State {
     let key = ObjectKey::new(&*input.k8s_namespace, &*input.k8s_name);
     let change = deployment::validate(input, &Rules::default())
         .map(|desired| Change::Apply(Desired::Deployment(Box::new(desired))));
-    State { key, version, change, size: 100 }
+    State {
+        key,
+        version,
+        change,
+        size: 100,
+    }
 }
 
 /// The state that wants this workload gone.
 pub(crate) fn unwants(version: u64, namespace: &str, name: &str) -> State {
     let key = ObjectKey::new(namespace, name);
-    State { key, version, change: Ok(Change::Delete), size: 10 }
+    State {
+        key,
+        version,
+        change: Ok(Change::Delete),
+        size: 10,
+    }
 }

@@ -30,7 +30,10 @@ pub(super) async fn settle(
         match drift::decide(rendered, live.as_deref(), fuse.as_ref(), seconds) {
             Decision::InPlace => {
                 context.metrics.apply_skipped.inc();
-                return Ok(Settlement { wrote: false, live: live.map(|live| live.fingerprint) });
+                return Ok(Settlement {
+                    wrote: false,
+                    live: live.map(|live| live.fingerprint),
+                });
             }
             Decision::Create => {
                 writing(context)?;
@@ -48,8 +51,10 @@ pub(super) async fn settle(
                 writing(context)?;
                 if is_repair {
                     context.metrics.drift_detected.inc();
-                    let paths: Vec<&str> =
-                        differences.iter().map(|difference| difference.path.as_str()).collect();
+                    let paths: Vec<&str> = differences
+                        .iter()
+                        .map(|difference| difference.path.as_str())
+                        .collect();
                     tracing::info!(object = %what, differs = ?paths, "repairing drift");
                 }
                 if let Some(settlement) = write(rendered, Some(&uid), is_repair, context).await? {
@@ -104,7 +109,9 @@ async fn is_free(rendered: &Rendered, context: &LaneContext) -> Result<bool, Sto
         )
         .into()),
         Some(metadata) if metadata.is_ours() => {
-            context.store.with(|memory| memory.view.exhume(&metadata.uid));
+            context
+                .store
+                .with(|memory| memory.view.exhume(&metadata.uid));
             refresh(rendered, context).await?;
             Ok(false)
         }
@@ -147,7 +154,10 @@ async fn write(
                     }
                 }
             });
-            Ok(Some(Settlement { wrote: true, live: Some(fingerprint) }))
+            Ok(Some(Settlement {
+                wrote: true,
+                live: Some(fingerprint),
+            }))
         }
         Err(refusal) if refusal.class == RefusalClass::Reevaluate => {
             refresh(rendered, context).await?;
@@ -191,8 +201,11 @@ async fn refresh(rendered: &Rendered, context: &LaneContext) -> Result<(), Stop>
 /// The namespace is gone although it looked in place: it has to be put in place again.
 fn forget_namespace(rendered: &Rendered, context: &LaneContext) {
     let namespace = &rendered.reference.namespace;
-    let reference =
-        krane_domain::object::ObjectRef::new(Resource::Namespace, "", std::sync::Arc::clone(namespace));
+    let reference = krane_domain::object::ObjectRef::new(
+        Resource::Namespace,
+        "",
+        std::sync::Arc::clone(namespace),
+    );
     context.store.with(|memory| {
         memory.foreign_namespaces.remove(namespace);
         if let Some(known) = memory.view.get(&reference).cloned() {

@@ -18,11 +18,15 @@ const MEMBERLESS: Duration = Duration::from_secs(600);
 pub(super) fn is_in_place(shared: &SharedKey, context: &LaneContext) -> bool {
     let rules = context.store.rules();
     if let SharedKey::Namespace(namespace) = shared
-        && context.store.with(|memory| memory.foreign_namespaces.contains(namespace))
+        && context
+            .store
+            .with(|memory| memory.foreign_namespaces.contains(namespace))
     {
         return true;
     }
-    let Some(rendered) = render(shared, context) else { return true };
+    let Some(rendered) = render(shared, context) else {
+        return true;
+    };
     let resource = rendered.reference.resource;
     let (live, fuse, kind_is_missing) = context.store.with(|memory| {
         (
@@ -34,7 +38,12 @@ pub(super) fn is_in_place(shared: &SharedKey, context: &LaneContext) -> bool {
     if kind_is_missing && live.is_none() {
         return kinds::can_do_without(shared, rules);
     }
-    match drift::decide(&rendered, live.as_deref(), fuse.as_ref(), context.clock.unix_seconds()) {
+    match drift::decide(
+        &rendered,
+        live.as_deref(),
+        fuse.as_ref(),
+        context.clock.unix_seconds(),
+    ) {
         Decision::InPlace => true,
         Decision::Held { .. } => live.is_some(),
         // A policy that would only lose ports is safe to count on.
@@ -55,7 +64,9 @@ pub(super) async fn bring_about(
     let Some(rendered) = render(shared, context) else {
         return retire(shared, context).await;
     };
-    context.store.with(|memory| memory.memberless.remove(shared));
+    context
+        .store
+        .with(|memory| memory.memberless.remove(shared));
     if let SharedKey::Namespace(namespace) = shared {
         if use_as_it_is(namespace, context).await? {
             return Ok(Outcome::NOTHING_TO_DO);
@@ -75,7 +86,11 @@ pub(super) async fn bring_about(
         return Err(trouble.into());
     }
     let settlement = settle::settle(&rendered, false, context).await?;
-    Ok(Outcome::Done { live: settlement.live, wrote: settlement.wrote, repaired: false })
+    Ok(Outcome::Done {
+        live: settlement.live,
+        wrote: settlement.wrote,
+        repaired: false,
+    })
 }
 
 fn render(shared: &SharedKey, context: &LaneContext) -> Option<Rendered> {
@@ -92,7 +107,10 @@ fn render(shared: &SharedKey, context: &LaneContext) -> Option<Rendered> {
 /// A namespace that somebody else made is used and not labelled.
 async fn use_as_it_is(namespace: &Arc<str>, context: &LaneContext) -> Result<bool, Stop> {
     let reference = kinds::shared_reference(&SharedKey::Namespace(Arc::clone(namespace)));
-    if context.store.with(|memory| memory.view.get(&reference).is_some()) {
+    if context
+        .store
+        .with(|memory| memory.view.get(&reference).is_some())
+    {
         return Ok(false);
     }
     let found = context
@@ -107,7 +125,9 @@ async fn use_as_it_is(namespace: &Arc<str>, context: &LaneContext) -> Result<boo
         )
         .into()),
         Some(metadata) if !metadata.is_ours() => {
-            context.store.with(|memory| memory.foreign_namespaces.insert(Arc::clone(namespace)));
+            context
+                .store
+                .with(|memory| memory.foreign_namespaces.insert(Arc::clone(namespace)));
             Ok(true)
         }
         Some(_) | None => Ok(false),
@@ -117,25 +137,36 @@ async fn use_as_it_is(namespace: &Arc<str>, context: &LaneContext) -> Result<boo
 /// Nobody needs the object. A policy goes after a while; namespaces and secrets stay.
 async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, Stop> {
     let reference = kinds::shared_reference(shared);
-    let live = context.store.with(|memory| memory.view.get(&reference).cloned());
+    let live = context
+        .store
+        .with(|memory| memory.view.get(&reference).cloned());
     let (SharedKey::IsolationPolicy { .. }, Some(live)) = (shared, live) else {
-        context.store.with(|memory| memory.memberless.remove(shared));
+        context
+            .store
+            .with(|memory| memory.memberless.remove(shared));
         return Ok(Outcome::NOTHING_TO_DO);
     };
     let now = context.board.now();
-    let since = context.store.with(|memory| *memory.memberless.entry(shared.clone()).or_insert(now));
+    let since = context
+        .store
+        .with(|memory| *memory.memberless.entry(shared.clone()).or_insert(now));
     let due = since + MEMBERLESS;
     if due > now || !is_quiet(context) {
         let left = due.saturating_sub(now).max(Duration::from_secs(10));
         let mut trouble = Trouble::new(
             TroubleKind::Waiting,
-            format!("no workload needs {shared} any more; it is removed in {} s", left.as_secs()),
+            format!(
+                "no workload needs {shared} any more; it is removed in {} s",
+                left.as_secs()
+            ),
         );
         trouble.retry_after = Some(left);
         return Err(trouble.into());
     }
     settle::delete(&live, context).await?;
-    context.store.with(|memory| memory.memberless.remove(shared));
+    context
+        .store
+        .with(|memory| memory.memberless.remove(shared));
     Ok(Outcome::NOTHING_TO_DO)
 }
 
@@ -150,6 +181,8 @@ fn is_only_narrower(shared: &SharedKey, rendered: &Rendered, context: &LaneConte
     if !matches!(shared, SharedKey::IsolationPolicy { .. }) {
         return false;
     }
-    let live = context.store.with(|memory| memory.view.get(&rendered.reference).cloned());
+    let live = context
+        .store
+        .with(|memory| memory.view.get(&rendered.reference).cloned());
     live.is_some_and(|live| kinds::only_loses_ports(rendered, &live))
 }

@@ -110,7 +110,11 @@ impl FakeCluster {
 
     pub(crate) fn writes(&self) -> usize {
         let world = self.world.lock();
-        world.log.iter().filter(|op| matches!(op, Op::Apply(_) | Op::Delete(_))).count()
+        world
+            .log
+            .iter()
+            .filter(|op| matches!(op, Op::Apply(_) | Op::Delete(_)))
+            .count()
     }
 
     pub(crate) fn workload(&self, namespace: &str, name: &str) -> Option<LiveObject> {
@@ -123,7 +127,11 @@ impl FakeCluster {
 
     pub(crate) fn workloads(&self) -> usize {
         let world = self.world.lock();
-        world.objects.keys().filter(|key| key.resource == Resource::ReplicaSet).count()
+        world
+            .objects
+            .keys()
+            .filter(|key| key.resource == Resource::ReplicaSet)
+            .count()
     }
 
     /// Somebody deletes an object by hand.
@@ -148,7 +156,10 @@ impl FakeCluster {
     pub(crate) fn set_pod(&self, namespace: &str, workload: &str, pod: &str, ready: bool) {
         let mut world = self.world.lock();
         let reference = ObjectRef::new(Resource::ReplicaSet, namespace, workload);
-        let owner = world.objects.get(&reference).map(|live| Arc::clone(&live.uid));
+        let owner = world
+            .objects
+            .get(&reference)
+            .map(|live| Arc::clone(&live.uid));
         world.version += 1;
         let digest = PodDigest {
             namespace: namespace.into(),
@@ -201,7 +212,8 @@ impl World {
     fn store(&mut self, rendered: &Rendered, uid: &Arc<str>) -> LiveObject {
         self.version += 1;
         let live = applied(rendered, uid, self.version).expect("a rendered object decodes");
-        self.objects.insert(rendered.reference.clone(), live.clone());
+        self.objects
+            .insert(rendered.reference.clone(), live.clone());
         let event = WatchEvent::Applied(Item::Object(live.clone()));
         self.tell(rendered.reference.resource, &event);
         live
@@ -217,7 +229,12 @@ impl World {
 }
 
 fn refusal(class: RefusalClass) -> Refusal {
-    Refusal { class, code: 500, message: "as the test wants it".to_owned(), retry_after: None }
+    Refusal {
+        class,
+        code: 500,
+        message: "as the test wants it".to_owned(),
+        retry_after: None,
+    }
 }
 
 #[async_trait]
@@ -230,11 +247,15 @@ impl Cluster for FakeCluster {
             if world.missing.contains(&reference.resource) {
                 return Err(refusal(RefusalClass::KindMissing));
             }
-            let namespace = ObjectRef::new(Resource::Namespace, "", Arc::clone(&reference.namespace));
+            let namespace =
+                ObjectRef::new(Resource::Namespace, "", Arc::clone(&reference.namespace));
             if reference.resource.is_namespaced() && !world.objects.contains_key(&namespace) {
                 return Err(refusal(RefusalClass::NamespaceMissing));
             }
-            let known = world.objects.get(reference).map(|live| Arc::clone(&live.uid));
+            let known = world
+                .objects
+                .get(reference)
+                .map(|live| Arc::clone(&live.uid));
             let uid = match (known, uid) {
                 (Some(known), None) => known,
                 (Some(known), Some(uid)) if *known == *uid => known,
@@ -243,18 +264,30 @@ impl Cluster for FakeCluster {
             };
             world.store(object, &uid)
         };
-        if is_answered { Ok(live) } else { Err(refusal(RefusalClass::Transient)) }
+        if is_answered {
+            Ok(live)
+        } else {
+            Err(refusal(RefusalClass::Transient))
+        }
     }
 
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {
         let is_answered = self.call(Op::Delete(object.clone())).await?;
         {
             let mut world = self.world.lock();
-            if world.objects.get(object).is_some_and(|live| *live.uid == *uid) {
+            if world
+                .objects
+                .get(object)
+                .is_some_and(|live| *live.uid == *uid)
+            {
                 world.delete(object);
             }
         }
-        if is_answered { Ok(()) } else { Err(refusal(RefusalClass::Transient)) }
+        if is_answered {
+            Ok(())
+        } else {
+            Err(refusal(RefusalClass::Transient))
+        }
     }
 
     async fn metadata(&self, object: &ObjectRef) -> Result<Option<Metadata>, Refusal> {
@@ -293,7 +326,11 @@ impl Cluster for FakeCluster {
                 .collect()
         };
         let resource_version = world.version.to_string();
-        Ok(Listed { items, undecodable: Vec::new(), resource_version })
+        Ok(Listed {
+            items,
+            undecodable: Vec::new(),
+            resource_version,
+        })
     }
 
     async fn watch(

@@ -30,7 +30,11 @@ struct World {
 impl World {
     /// What the newest row says of an object.
     fn newest(&self, question: &Question) -> Answer {
-        let newest = self.rows.values().rev().find(|state| state.key == question.key);
+        let newest = self
+            .rows
+            .values()
+            .rev()
+            .find(|state| state.key == question.key);
         newest.map_or(Answer::NotFound, |state| Answer::State {
             key: state.key.clone(),
             change: state.change.clone(),
@@ -63,7 +67,11 @@ impl FakeControlPlane {
     }
 
     pub(crate) fn cut(&self, code: &'static str) {
-        let end = StreamEnd { code, message: "cut by the test".to_owned(), is_oversize: false };
+        let end = StreamEnd {
+            code,
+            message: "cut by the test".to_owned(),
+            is_oversize: false,
+        };
         for stream in self.world.lock().streams.drain(..) {
             let _ = stream.send(StreamEvent::Ended(end.clone()));
         }
@@ -91,7 +99,12 @@ impl FakeControlPlane {
 
     pub(crate) fn last_report(&self, name: &str) -> Option<Report> {
         let world = self.world.lock();
-        world.reports.iter().rev().find(|report| *report.key().name == *name).cloned()
+        world
+            .reports
+            .iter()
+            .rev()
+            .find(|report| *report.key().name == *name)
+            .cloned()
     }
 
     pub(crate) fn questions(&self) -> usize {
@@ -117,7 +130,11 @@ impl ControlPlane for FakeControlPlane {
             }));
         } else {
             let _ = sender.send(StreamEvent::Opened);
-            for state in world.rows.range(cursor + 1..).map(|(_, state)| state.clone()) {
+            for state in world
+                .rows
+                .range(cursor + 1..)
+                .map(|(_, state)| state.clone())
+            {
                 let _ = sender.send(StreamEvent::Item(StreamItem::State(state)));
             }
             world.streams.push(sender);
@@ -132,7 +149,11 @@ impl ControlPlane for FakeControlPlane {
         self.check()?;
         let mut world = self.world.lock();
         world.questions.push(question.clone());
-        Ok(world.answers.get(&question.id).cloned().unwrap_or_else(|| world.newest(question)))
+        Ok(world
+            .answers
+            .get(&question.id)
+            .cloned()
+            .unwrap_or_else(|| world.newest(question)))
     }
 
     async fn report(&self, report: &Report) -> Result<(), RpcFailure> {
