@@ -4,3 +4,4 @@ mod cluster_edge;
 mod control_plane;
 mod health;
 mod settings;
+mod tidy;

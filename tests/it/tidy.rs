@@ -1,0 +1,217 @@
+//! Rules of the house that no compiler checks.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every Rust file below a folder, with its text; `tests` folders and files only when asked for.
+fn sources(folder: &str, with_tests: bool) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of the repository") {
+            let path = entry.expect("an entry").path();
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            let is_test = matches!(name, "tests" | "tests.rs" | "testing" | "testing.rs");
+            if is_test && !with_tests {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("text");
+                found.push((path, text));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has sources");
+    found
+}
+
+/// The code of a file: no comments, and nothing from an inline test module on.
+fn code(text: &str) -> String {
+    let text = text
+        .split("#[cfg(test)]\nmod tests {")
+        .next()
+        .unwrap_or_default();
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn nobody_says(folder: &str, words: &[&str], except: &[&str], reason: &str) {
+    for (path, text) in sources(folder, false) {
+        let shown = path
+            .strip_prefix(root())
+            .unwrap_or(&path)
+            .display()
+            .to_string();
+        if except.iter().any(|known| shown.starts_with(known)) {
+            continue;
+        }
+        let code = code(&text);
+        for word in words {
+            assert!(!code.contains(word), "{shown} says {word}: {reason}");
+        }
+    }
+}
+
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join(manifest)).expect("a manifest");
+    let manifest: toml::Table = text.parse().expect("TOML");
+    let table = manifest.get("dependencies").and_then(toml::Value::as_table);
+    table.expect("dependencies").keys().cloned().collect()
+}
+
+#[test]
+fn the_domain_can_do_nothing_but_decide() {
+    let known = dependencies("domain/Cargo.toml");
+    for banned in [
+        "tokio",
+        "kube",
+        "k8s-openapi",
+        "tonic",
+        "ractor",
+        "tracing",
+        "fastrand",
+        "jiff",
+    ] {
+        assert!(!known.contains(banned), "domain depends on {banned}");
+    }
+    let words = [
+        "Instant::now",
+        "SystemTime",
+        "std::fs",
+        "TcpStream",
+        "UdpSocket",
+        "HashMap",
+        "HashSet",
+        "async fn",
+    ];
+    nobody_says(
+        "domain/src",
+        &words,
+        &[],
+        "the domain is pure and its order is known",
+    );
+}
+
+#[test]
+fn actors_cannot_touch_the_world() {
+    let known = dependencies("actors/Cargo.toml");
+    for banned in [
+        "kube",
+        "k8s-openapi",
+        "tonic",
+        "axum",
+        "hyper",
+        "krane-proto",
+        "config",
+    ] {
+        assert!(!known.contains(banned), "actors depend on {banned}");
+    }
+    let words = [
+        "std::fs",
+        "std::net",
+        "std::env",
+        "tokio::spawn",
+        "tokio::net",
+        "registry::where_is",
+    ];
+    nobody_says(
+        "actors/src",
+        &words,
+        &[],
+        "the world is behind ports, and tasks have owners",
+    );
+}
+
+#[test]
+fn nobody_but_the_settings_reads_the_environment() {
+    let words = ["env::var(", "env::vars(", "env::var_os(", "env::vars_os("];
+    nobody_says(
+        "src",
+        &words,
+        &["src/settings.rs", "src/settings/"],
+        "settings have one reader",
+    );
+}
+
+#[test]
+fn no_task_is_without_an_owner() {
+    nobody_says(
+        "src",
+        &["tokio::spawn(", "task::spawn("],
+        &[],
+        "spawn into an owned JoinSet",
+    );
+}
+
+/// Supervision catches panics; a build that aborts on them would be another program.
+#[test]
+fn no_profile_aborts_on_panics() {
+    for manifest in [
+        "Cargo.toml",
+        "actors/Cargo.toml",
+        "domain/Cargo.toml",
+        "proto/Cargo.toml",
+    ] {
+        let text = fs::read_to_string(root().join(manifest)).expect("a manifest");
+        assert!(!text.contains("\"abort\""), "{manifest}");
+    }
+}
+
+#[test]
+fn every_actor_says_what_is_lost_with_it() {
+    for (path, text) in sources("actors/src", false) {
+        if !text.contains("impl Behaviour for ") {
+            continue;
+        }
+        let head: String = text
+            .lines()
+            .take_while(|line| line.starts_with("//!"))
+            .collect();
+        let head = head.to_lowercase();
+        assert!(
+            head.contains("dies"),
+            "{} does not say what its death costs",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn files_are_short_enough_to_be_read() {
+    for folder in ["actors/src", "domain/src", "src", "tests"] {
+        for (path, text) in sources(folder, true) {
+            let lines = text.lines().count();
+            assert!(
+                lines <= 500,
+                "{} has {lines} lines: split it",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_picture_in_the_readme_exists_in_light_and_dark() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
+    for picture in [
+        "docs/picture/krane-light.svg",
+        "docs/picture/krane-dark.svg",
+    ] {
+        assert!(
+            readme.contains(picture) && root().join(picture).is_file(),
+            "{picture}"
+        );
+    }
+}
