@@ -89,7 +89,9 @@ mod tests {
     use crate::ids::ObjectKey;
 
     fn keys(range: std::ops::Range<usize>) -> BTreeSet<ObjectKey> {
-        range.map(|n| ObjectKey::new("ns", format!("d{n}"))).collect()
+        range
+            .map(|n| ObjectKey::new("ns", format!("d{n}")))
+            .collect()
     }
 
     #[test]
@@ -114,7 +116,10 @@ mod tests {
     #[test]
     fn the_allowance_counts_over_the_window_and_comes_back_after_it() {
         let mut brake = Brake::default();
-        assert!(matches!(brake.judge(keys(0..3), 5, 10, Duration::ZERO), Verdict::Release(_)));
+        assert!(matches!(
+            brake.judge(keys(0..3), 5, 10, Duration::ZERO),
+            Verdict::Release(_)
+        ));
         let soon = Duration::from_secs(60);
         assert_eq!(brake.judge(keys(3..4), 5, 10, soon), Verdict::Hold);
         // Named again, so no longer held; then unknown once more after the window.
@@ -128,7 +133,10 @@ mod tests {
     #[test]
     fn a_person_releases_what_is_held() {
         let mut brake = Brake::default();
-        assert_eq!(brake.judge(keys(0..50), 50, 10, Duration::ZERO), Verdict::Hold);
+        assert_eq!(
+            brake.judge(keys(0..50), 50, 10, Duration::ZERO),
+            Verdict::Hold
+        );
         assert_eq!(brake.release(Duration::ZERO).len(), 50);
         assert!(brake.held().is_empty());
     }
@@ -136,7 +144,10 @@ mod tests {
     #[test]
     fn an_object_that_is_named_again_is_not_held_by_the_next_pass() {
         let mut brake = Brake::default();
-        assert_eq!(brake.judge(keys(0..50), 50, 10, Duration::ZERO), Verdict::Hold);
+        assert_eq!(
+            brake.judge(keys(0..50), 50, 10, Duration::ZERO),
+            Verdict::Hold
+        );
         for key in keys(0..50) {
             brake.named(&key);
         }
@@ -149,9 +160,15 @@ mod tests {
     #[test]
     fn an_unanswered_question_does_not_let_go_of_what_is_held() {
         let mut brake = Brake::default();
-        assert_eq!(brake.judge(keys(0..50), 50, 10, Duration::ZERO), Verdict::Hold);
+        assert_eq!(
+            brake.judge(keys(0..50), 50, 10, Duration::ZERO),
+            Verdict::Hold
+        );
         // The next pass reached only one of them.
-        assert_eq!(brake.judge(keys(0..1), 50, 10, Duration::from_secs(60)), Verdict::Hold);
+        assert_eq!(
+            brake.judge(keys(0..1), 50, 10, Duration::from_secs(60)),
+            Verdict::Hold
+        );
         assert_eq!(brake.held().len(), 50);
         brake.retain(|key| *key.name != *"d7");
         assert_eq!(brake.held().len(), 49);

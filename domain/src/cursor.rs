@@ -27,7 +27,12 @@ struct Unapplied {
 
 impl<K> Default for Cursor<K> {
     fn default() -> Self {
-        Self { value: 0, highest: 0, unapplied: BTreeMap::new(), oldest: BTreeSet::new() }
+        Self {
+            value: 0,
+            highest: 0,
+            unapplied: BTreeMap::new(),
+            oldest: BTreeSet::new(),
+        }
     }
 }
 
@@ -37,8 +42,11 @@ impl<K: Ord + Clone> Cursor<K> {
         self.highest = self.highest.max(version);
         match self.unapplied.get_mut(key) {
             Some(entry) if entry.is_attempted => {
-                entry.since_attempt =
-                    Some(entry.since_attempt.map_or(version, |known| known.min(version)));
+                entry.since_attempt = Some(
+                    entry
+                        .since_attempt
+                        .map_or(version, |known| known.min(version)),
+                );
             }
             Some(entry) => {
                 if version < entry.oldest {
@@ -48,8 +56,11 @@ impl<K: Ord + Clone> Cursor<K> {
                 }
             }
             None => {
-                let entry =
-                    Unapplied { oldest: version, since_attempt: None, is_attempted: false };
+                let entry = Unapplied {
+                    oldest: version,
+                    since_attempt: None,
+                    is_attempted: false,
+                };
                 self.unapplied.insert(key.clone(), entry);
                 self.oldest.insert((version, key.clone()));
             }

@@ -4,16 +4,16 @@
 //! versions become a cursor. Nothing here does I/O, reads a clock, draws a random number or logs:
 //! moments are passed in as the time since the process started.
 
-mod canonical;
 pub mod backlog;
 pub mod brake;
+mod canonical;
 pub mod cursor;
 pub mod desired;
 pub mod drift;
 pub mod ids;
 pub mod kinds;
-mod lenient;
 pub mod labels;
+mod lenient;
 pub mod members;
 pub mod object;
 pub mod outbox;
@@ -21,7 +21,7 @@ pub mod pod;
 mod quantity;
 pub mod refusal;
 pub mod report;
-pub mod view;
 pub mod restart;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod view;

@@ -29,11 +29,20 @@ impl Members {
                 }
             }
             let (namespace, environment) = place;
-            SharedKey::IsolationPolicy { namespace, environment }
+            SharedKey::IsolationPolicy {
+                namespace,
+                environment,
+            }
         });
         if let Some(member) = member {
-            let place = (Arc::clone(&key.namespace), Arc::clone(&member.environment_id));
-            self.by_environment.entry(place).or_default().insert(key.clone());
+            let place = (
+                Arc::clone(&key.namespace),
+                Arc::clone(&member.environment_id),
+            );
+            self.by_environment
+                .entry(place)
+                .or_default()
+                .insert(key.clone());
             self.by_key.insert(key.clone(), member);
         }
         left
@@ -42,7 +51,10 @@ impl Members {
     /// The members of a shared object.
     pub fn of<'a>(&'a self, shared: &'a SharedKey) -> Box<dyn Iterator<Item = &'a Member> + 'a> {
         match shared {
-            SharedKey::IsolationPolicy { namespace, environment } => {
+            SharedKey::IsolationPolicy {
+                namespace,
+                environment,
+            } => {
                 let place = (Arc::clone(namespace), Arc::clone(environment));
                 let keys = self.by_environment.get(&place).into_iter().flatten();
                 Box::new(keys.filter_map(|key| self.by_key.get(key)))
@@ -51,7 +63,11 @@ impl Members {
                 let first = (Arc::clone(namespace), Arc::from(""));
                 let places = self.by_environment.range(first..);
                 let places = places.take_while(move |((known, _), _)| known == namespace);
-                Box::new(places.flat_map(|(_, keys)| keys).filter_map(|key| self.by_key.get(key)))
+                Box::new(
+                    places
+                        .flat_map(|(_, keys)| keys)
+                        .filter_map(|key| self.by_key.get(key)),
+                )
             }
         }
     }
@@ -64,11 +80,18 @@ mod tests {
     use crate::kinds::Member;
 
     fn member(environment: &str, port: u16) -> Member {
-        Member { workspace_id: "ws".into(), environment_id: environment.into(), port }
+        Member {
+            workspace_id: "ws".into(),
+            environment_id: environment.into(),
+            port,
+        }
     }
 
     fn policy(environment: &str) -> SharedKey {
-        SharedKey::IsolationPolicy { namespace: "ns".into(), environment: environment.into() }
+        SharedKey::IsolationPolicy {
+            namespace: "ns".into(),
+            environment: environment.into(),
+        }
     }
 
     #[test]
@@ -91,7 +114,10 @@ mod tests {
         let mut members = Members::default();
         let key = ObjectKey::new("ns", "a");
         assert_eq!(members.set(&key, Some(member("prod", 1))), None);
-        assert_eq!(members.set(&key, Some(member("dev", 1))), Some(policy("prod")));
+        assert_eq!(
+            members.set(&key, Some(member("dev", 1))),
+            Some(policy("prod"))
+        );
         assert_eq!(members.set(&key, None), Some(policy("dev")));
         assert_eq!(members.of(&policy("dev")).count(), 0);
     }

@@ -104,7 +104,9 @@ impl Outbox {
         retry_at: Moment,
         jitter: f64,
     ) {
-        let Some(entry) = self.entries.get_mut(&key.name) else { return };
+        let Some(entry) = self.entries.get_mut(&key.name) else {
+            return;
+        };
         let Phase::InFlight(sent) = std::mem::replace(&mut entry.phase, Phase::Quiet) else {
             return;
         };
@@ -169,15 +171,16 @@ impl Outbox {
     /// Forgets deletions that were delivered long ago.
     pub fn forget_gone(&mut self, now: Moment) {
         self.entries.retain(|_, entry| {
-            entry.phase != Phase::Quiet
-                || entry.is_live()
-                || entry.delivered_at + GONE_MEMORY > now
+            entry.phase != Phase::Quiet || entry.is_live() || entry.delivered_at + GONE_MEMORY > now
         });
     }
 
     /// Objects whose last wish was anything but gone: what the control plane believes exists.
     pub fn live(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.entries.values().filter(|entry| entry.is_live()).map(|entry| entry.wanted.key())
+        self.entries
+            .values()
+            .filter(|entry| entry.is_live())
+            .map(|entry| entry.wanted.key())
     }
 
     /// What was last wanted said under this name, whichever namespace it was about.
@@ -227,7 +230,9 @@ impl Entry {
 /// 1 s doubling to 5 min, with jitter between half and all of it.
 fn refusal_backoff(refusals: u32, jitter: f64) -> Duration {
     let doubled = Duration::from_secs(1u64 << refusals.saturating_sub(1).min(9));
-    doubled.min(Duration::from_secs(300)).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0)
+    doubled
+        .min(Duration::from_secs(300))
+        .mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0)
 }
 
 #[cfg(test)]

@@ -91,7 +91,11 @@ impl View {
     /// The object with this uid is gone, or no longer carries our label.
     pub fn remove(&mut self, reference: &ObjectRef, uid: &str) -> Effects {
         let mut effects = Effects::default();
-        let Some(live) = self.objects.get(reference).filter(|live| *live.uid == *uid).cloned()
+        let Some(live) = self
+            .objects
+            .get(reference)
+            .filter(|live| *live.uid == *uid)
+            .cloned()
         else {
             return effects;
         };
@@ -103,13 +107,17 @@ impl View {
         self.note(&live, &mut effects);
         if reference.resource == self.primary {
             let key = reference.key();
-            effects.look.extend(self.members.set(&key, None).map(WorkKey::Shared));
+            effects
+                .look
+                .extend(self.members.set(&key, None).map(WorkKey::Shared));
             self.owners.remove(&live.uid);
             if let Some(namespaces) = self.namespaces_by_name.get_mut(&key.name) {
                 namespaces.remove(&key.namespace);
                 // The object of that name elsewhere may be reported from now on.
                 effects.observe.extend(
-                    namespaces.iter().map(|other| ObjectKey::new(Arc::clone(other), &*key.name)),
+                    namespaces
+                        .iter()
+                        .map(|other| ObjectKey::new(Arc::clone(other), &*key.name)),
                 );
                 if namespaces.is_empty() {
                     self.namespaces_by_name.remove(&key.name);
@@ -135,7 +143,10 @@ impl View {
         }
         let mut effects = self.forget_pod(&key);
         if let Some(owner) = &pod.owner {
-            self.pods_by_owner.entry(Arc::clone(owner)).or_default().insert(key.clone());
+            self.pods_by_owner
+                .entry(Arc::clone(owner))
+                .or_default()
+                .insert(key.clone());
             effects.observe.extend(self.owners.get(owner).cloned());
         }
         self.pods.insert(key, Arc::new(pod));
@@ -200,7 +211,9 @@ impl View {
     fn index(&mut self, live: &LiveObject, effects: &mut Effects) {
         let key = live.reference.key();
         let member = kinds::member_of_live(live);
-        effects.look.extend(self.members.set(&key, member).map(WorkKey::Shared));
+        effects
+            .look
+            .extend(self.members.set(&key, member).map(WorkKey::Shared));
         self.namespaces_by_name
             .entry(Arc::clone(&key.name))
             .or_default()
@@ -231,14 +244,19 @@ impl View {
 
     /// The live workload of this key, if there is one.
     pub fn workload(&self, key: &ObjectKey) -> Option<&Arc<LiveObject>> {
-        let reference =
-            ObjectRef::new(self.primary, Arc::clone(&key.namespace), Arc::clone(&key.name));
+        let reference = ObjectRef::new(
+            self.primary,
+            Arc::clone(&key.namespace),
+            Arc::clone(&key.name),
+        );
         self.objects.get(&reference)
     }
 
     /// All live workloads.
     pub fn workloads(&self) -> impl Iterator<Item = &Arc<LiveObject>> {
-        self.objects.values().filter(|live| live.reference.resource == self.primary)
+        self.objects
+            .values()
+            .filter(|live| live.reference.resource == self.primary)
     }
 
     /// The pods of the workload with this uid, by name.
@@ -260,7 +278,10 @@ impl View {
 
     /// Names that more than one namespace holds.
     pub fn name_conflicts(&self) -> usize {
-        self.namespaces_by_name.values().filter(|namespaces| namespaces.len() > 1).count()
+        self.namespaces_by_name
+            .values()
+            .filter(|namespaces| namespaces.len() > 1)
+            .count()
     }
 
     /// Objects and pods held.

@@ -75,7 +75,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// The definition, word for word, over the whole history.
 fn by_definition(received: &[(u8, u64)], applied: &BTreeMap<u8, u64>, passed: u64) -> u64 {
-    let highest = received.iter().map(|(_, version)| *version).max().unwrap_or(0).max(passed);
+    let highest = received
+        .iter()
+        .map(|(_, version)| *version)
+        .max()
+        .unwrap_or(0)
+        .max(passed);
     (0..=highest)
         .rev()
         .find(|candidate| {

@@ -9,7 +9,11 @@ fn key(name: &str) -> ObjectKey {
 }
 
 fn instances(name: &str, ready: bool) -> Report {
-    let status = if ready { InstanceStatus::Running } else { InstanceStatus::Pending };
+    let status = if ready {
+        InstanceStatus::Running
+    } else {
+        InstanceStatus::Pending
+    };
     Report::Instances {
         key: key(name),
         instances: vec![Instance {
@@ -48,7 +52,10 @@ fn what_was_delivered_is_not_sent_again_before_the_refresh() {
     outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 1.0);
     outbox.observe(instances("a", true), at(5), at(5));
     assert!(outbox.next(at(5)).is_none());
-    assert!(outbox.next(REFRESH).is_some(), "and again after ten minutes");
+    assert!(
+        outbox.next(REFRESH).is_some(),
+        "and again after ten minutes"
+    );
 }
 
 #[test]
@@ -72,7 +79,7 @@ fn a_refused_report_backs_off_alone_and_is_sent_at_once_when_it_changes() {
         outbox.next(now).expect("due");
         outbox.finish(&key("a"), Delivery::Refused, now, now, 1.0);
     }
-    let pause = outbox.next_due().expect("due") ;
+    let pause = outbox.next_due().expect("due");
     assert!(pause > at(600), "backed off");
     outbox.observe(instances("a", false), at(700), at(700));
     assert!(outbox.next(at(700)).is_some());
@@ -82,7 +89,11 @@ fn a_refused_report_backs_off_alone_and_is_sent_at_once_when_it_changes() {
 #[test]
 fn a_recreated_object_is_reported_again_after_its_deletion() {
     let mut outbox = Outbox::default();
-    for report in [instances("a", true), Report::Gone { key: key("a") }, instances("a", true)] {
+    for report in [
+        instances("a", true),
+        Report::Gone { key: key("a") },
+        instances("a", true),
+    ] {
         outbox.observe(report.clone(), T0, T0);
         assert_eq!(outbox.next(T0).map(|(sent, _)| sent), Some(report));
         outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
@@ -111,7 +122,11 @@ fn memory_of_deletions_does_not_grow_with_churn() {
         outbox.finish(&key(&name), Delivery::Delivered, now, now, 0.0);
         outbox.forget_gone(now);
     }
-    assert!(outbox.entries.len() <= 181, "{} remembered", outbox.entries.len());
+    assert!(
+        outbox.entries.len() <= 181,
+        "{} remembered",
+        outbox.entries.len()
+    );
 }
 
 #[test]

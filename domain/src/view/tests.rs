@@ -43,9 +43,17 @@ fn workload(name: &str) -> WorkKey {
 #[test]
 fn a_status_change_alone_asks_nobody_to_look() {
     let mut view = View::new(Resource::ReplicaSet);
-    assert!(view.insert(live("a", "u1", 1, 7)).look.contains(&workload("a")));
+    assert!(
+        view.insert(live("a", "u1", 1, 7))
+            .look
+            .contains(&workload("a"))
+    );
     assert!(view.insert(live("a", "u1", 2, 7)).look.is_empty());
-    assert!(view.insert(live("a", "u1", 3, 8)).look.contains(&workload("a")));
+    assert!(
+        view.insert(live("a", "u1", 3, 8))
+            .look
+            .contains(&workload("a"))
+    );
 }
 
 #[test]
@@ -66,7 +74,10 @@ fn a_deleted_object_does_not_come_back_through_a_late_answer() {
     view.insert(live("a", "u1", 6, 7));
     assert!(view.get(&reference).is_none());
     view.insert(live("a", "u2", 7, 7));
-    assert!(view.get(&reference).is_some(), "its successor is another object");
+    assert!(
+        view.get(&reference).is_some(),
+        "its successor is another object"
+    );
 }
 
 #[test]
@@ -82,7 +93,10 @@ fn the_deletion_of_a_predecessor_leaves_its_successor() {
 #[test]
 fn pods_count_for_the_workload_with_their_owners_uid_whichever_came_first() {
     let mut view = View::new(Resource::ReplicaSet);
-    assert!(view.insert_pod(pod("p1", "u1", 1)).observe.is_empty(), "owner not seen yet");
+    assert!(
+        view.insert_pod(pod("p1", "u1", 1)).observe.is_empty(),
+        "owner not seen yet"
+    );
     let effects = view.insert(live("a", "u1", 2, 7));
     assert!(effects.observe.contains(&ObjectKey::new("ns", "a")));
     assert_eq!(view.pods_of("u1").len(), 1);
@@ -108,7 +122,10 @@ fn a_list_that_lacks_an_object_says_it_is_gone_unless_it_is_newer_than_the_list(
     assert_eq!(effects.look, BTreeSet::from([workload("old")]));
     assert_eq!(view.workloads().count(), 2);
     let effects = view.retain_listed(Resource::Pod, &BTreeSet::new(), 10);
-    assert_eq!(effects.observe, BTreeSet::from([ObjectKey::new("ns", "kept")]));
+    assert_eq!(
+        effects.observe,
+        BTreeSet::from([ObjectKey::new("ns", "kept")])
+    );
 }
 
 #[test]
