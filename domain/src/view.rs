@@ -127,6 +127,12 @@ impl View {
         effects
     }
 
+    /// Whether this uid was an object of ours until a watch no longer showed it. If it still
+    /// exists, it only lost our label.
+    pub fn was_ours(&self, uid: &str) -> bool {
+        self.buried.iter().any(|buried| **buried == *uid)
+    }
+
     /// Lets an object that only lost our label come back: its uid is not dead after all.
     pub fn exhume(&mut self, uid: &str) {
         self.buried.retain(|buried| **buried != *uid);

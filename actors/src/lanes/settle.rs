@@ -1,5 +1,7 @@
 //! One object: compare, write only what differs, believe only what the API server answers.
 
+use std::sync::Arc;
+
 use krane_domain::backlog::{Trouble, TroubleKind};
 use krane_domain::drift::{self, Decision, FuseMemory};
 use krane_domain::object::{LiveObject, Rendered, Resource};
@@ -37,13 +39,16 @@ pub(super) async fn settle(
             }
             Decision::Create => {
                 writing(context)?;
-                if !is_free(rendered, context).await? {
-                    continue;
-                }
+                let uid = match place(rendered, context).await? {
+                    Place::Free => None,
+                    Place::Ours(uid) => Some(uid),
+                    Place::Seen => continue,
+                };
                 if is_repair {
                     context.metrics.drift_detected.inc();
                 }
-                if let Some(settlement) = write(rendered, None, is_repair, context).await? {
+                let uid = uid.as_deref();
+                if let Some(settlement) = write(rendered, uid, is_repair, context).await? {
                     return Ok(settlement);
                 }
             }
@@ -92,9 +97,18 @@ pub(super) async fn settle(
     .into())
 }
 
-/// Before a create: whether nothing has that name. An object of ours that the watch has not shown
-/// yet is taken into the view; a foreign one is left alone.
-async fn is_free(rendered: &Rendered, context: &LaneContext) -> Result<bool, Stop> {
+/// What is in the place of an object that no watch shows.
+enum Place {
+    /// Nothing.
+    Free,
+    /// An object of ours, by its uid, that lost our label: it gets it back.
+    Ours(Arc<str>),
+    /// An object of ours that the watch had not shown yet. The view has it now.
+    Seen,
+}
+
+/// Before a create: one look at what has that name. A foreign object is left alone (D15).
+async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop> {
     let reference = &rendered.reference;
     let found = match context.cluster.metadata(reference).await {
         Ok(found) => found,
@@ -102,20 +116,27 @@ async fn is_free(rendered: &Rendered, context: &LaneContext) -> Result<bool, Sto
         Err(refusal) => return Err(refused(&format!("reading {reference}"), &refusal).into()),
     };
     match found {
-        None => Ok(true),
+        None => Ok(Place::Free),
         Some(metadata) if metadata.is_terminating => Err(Trouble::new(
             TroubleKind::Waiting,
             format!("{reference} is being deleted; it is made again when it is gone"),
         )
         .into()),
-        Some(metadata) if metadata.is_ours() => {
-            context
-                .store
-                .with(|memory| memory.view.exhume(&metadata.uid));
-            refresh(rendered, context).await?;
-            Ok(false)
+        Some(metadata) => {
+            let was_ours = context.store.with(|memory| {
+                let was_ours = memory.view.was_ours(&metadata.uid);
+                memory.view.exhume(&metadata.uid);
+                was_ours
+            });
+            if metadata.is_ours() {
+                refresh(rendered, context).await?;
+                Ok(Place::Seen)
+            } else if was_ours {
+                Ok(Place::Ours(metadata.uid))
+            } else {
+                Err(not_ours(&reference.to_string()).into())
+            }
         }
-        Some(_) => Err(not_ours(&reference.to_string()).into()),
     }
 }
 
@@ -201,11 +222,8 @@ async fn refresh(rendered: &Rendered, context: &LaneContext) -> Result<(), Stop>
 /// The namespace is gone although it looked in place: it has to be put in place again.
 fn forget_namespace(rendered: &Rendered, context: &LaneContext) {
     let namespace = &rendered.reference.namespace;
-    let reference = krane_domain::object::ObjectRef::new(
-        Resource::Namespace,
-        "",
-        std::sync::Arc::clone(namespace),
-    );
+    let reference =
+        krane_domain::object::ObjectRef::new(Resource::Namespace, "", Arc::clone(namespace));
     context.store.with(|memory| {
         memory.foreign_namespaces.remove(namespace);
         if let Some(known) = memory.view.get(&reference).cloned() {

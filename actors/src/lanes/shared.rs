@@ -124,7 +124,7 @@ async fn use_as_it_is(namespace: &Arc<str>, context: &LaneContext) -> Result<boo
             format!("{reference} is being deleted; it is made again when it is gone"),
         )
         .into()),
-        Some(metadata) if !metadata.is_ours() => {
+        Some(metadata) if !metadata.is_ours() && !was_ours(&metadata.uid, context) => {
             context
                 .store
                 .with(|memory| memory.foreign_namespaces.insert(Arc::clone(namespace)));
@@ -132,6 +132,11 @@ async fn use_as_it_is(namespace: &Arc<str>, context: &LaneContext) -> Result<boo
         }
         Some(_) | None => Ok(false),
     }
+}
+
+/// Whether the object is ours and only lost our label.
+fn was_ours(uid: &str, context: &LaneContext) -> bool {
+    context.store.with(|memory| memory.view.was_ours(uid))
 }
 
 /// Nobody needs the object. A policy goes after a while; namespaces and secrets stay.

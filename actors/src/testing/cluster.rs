@@ -214,7 +214,12 @@ impl World {
         let live = applied(rendered, uid, self.version).expect("a rendered object decodes");
         self.objects
             .insert(rendered.reference.clone(), live.clone());
-        let event = WatchEvent::Applied(Item::Object(live.clone()));
+        // Watches select by our label: an object without it looks deleted.
+        let event = if live.is_ours() {
+            WatchEvent::Applied(Item::Object(live.clone()))
+        } else {
+            WatchEvent::Deleted(Item::Object(live.clone()))
+        };
         self.tell(rendered.reference.resource, &event);
         live
     }

@@ -272,6 +272,32 @@ async fn drift_is_undone_when_the_watch_shows_it() {
         .await;
 }
 
+/// To a watch by label it looks like a deletion; one GET tells them apart.
+#[tokio::test(start_paused = true)]
+async fn our_label_taken_from_an_object_of_ours_is_put_back() {
+    let world = World::start().await;
+    world.control_plane.push(wants(1, input("ns", "d1")));
+    world.until("applied", |world| world.cursor() == 1).await;
+    let uid = world.cluster.workload("ns", "d1").expect("there").uid;
+    let rendered = rendered(&world, "d1");
+    world.cluster.put(&rendered, |body| {
+        body["metadata"]["labels"] = serde_json::json!({})
+    });
+    let is_ours = |world: &World| {
+        world
+            .cluster
+            .workload("ns", "d1")
+            .is_some_and(|live| live.is_ours())
+    };
+    world.until("ours again", is_ours).await;
+    assert_eq!(
+        world.cluster.workload("ns", "d1").map(|live| live.uid),
+        Some(uid)
+    );
+    let known = world.memory(|memory| memory.view.workload(&ObjectKey::new("ns", "d1")).is_some());
+    assert!(known, "the view has it back");
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_keeps_undoing_repairs_is_met_with_patience_not_with_a_fight() {
     let world = World::start().await;
