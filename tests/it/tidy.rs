@@ -215,3 +215,33 @@ fn the_picture_in_the_readme_exists_in_light_and_dark() {
         );
     }
 }
+
+/// A panel over a metric that nobody exports stays empty, and nobody notices.
+#[test]
+fn every_metric_of_the_dashboard_is_exported() {
+    let folder = root().join("charts/krane/dashboards");
+    let exported: String = ["actors/src", "src"]
+        .iter()
+        .flat_map(|folder| sources(folder, false))
+        .map(|(_, text)| text)
+        .collect();
+    let mut checked = 0;
+    for entry in fs::read_dir(folder).expect("dashboards") {
+        let text = fs::read_to_string(entry.expect("an entry").path()).expect("text");
+        for word in text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_') {
+            if !word.starts_with("krane_") {
+                continue;
+            }
+            let family = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|suffix| word.strip_suffix(suffix))
+                .unwrap_or(word);
+            assert!(
+                exported.contains(&format!("\"{family}\"")),
+                "nobody exports {word}"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "{checked} metrics named");
+}
