@@ -7,6 +7,7 @@
 
 mod admin;
 mod disruptions;
+mod in_pod;
 mod refusals;
 mod suite;
 

@@ -8,6 +8,7 @@
 mod credentials;
 mod failures;
 mod lists;
+mod logs;
 mod requests;
 mod server;
 mod watches;

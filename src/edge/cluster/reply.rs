@@ -204,7 +204,8 @@ pub(super) fn json_problem(error: &serde_json::Error) -> String {
     )
 }
 
-/// An error with its causes; kube repeats a cause in its own text, which is left out here.
+/// An error with its causes, without what kube adds to them: the cause once more, and the name
+/// of its own type.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -216,7 +217,7 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
         }
         cause = next.source();
     }
-    text
+    text.replace("ServiceError: ", "")
 }
 
 /// Cuts a message to a sane length, at a character.

@@ -25,6 +25,10 @@ pub(super) async fn watch(
     spec: &WatchSpec,
     version: &str,
 ) -> Result<BoxStream<'static, WatchEvent>, Refusal> {
+    if version.is_empty() {
+        // The server would begin at a moment of its choice.
+        return Ok(expired());
+    }
     let mut target = collection_path(spec.resource, spec.namespace)?;
     let seconds = calls.timeouts().watch.as_secs().max(1).to_string();
     push_query(
@@ -44,7 +48,7 @@ pub(super) async fn watch(
         let reply = calls.finish(answer).await?;
         // An API server says this inside the stream; proxies and aggregated APIs say it here.
         if reply.is_version_unusable() {
-            return Ok(stream::iter([WatchEvent::Ended(WatchEnd::Expired)]).boxed());
+            return Ok(expired());
         }
         return Err(reply.refusal());
     }
@@ -61,6 +65,10 @@ pub(super) async fn watch(
         is_over: false,
     };
     Ok(stream::unfold(events, Events::step).boxed())
+}
+
+fn expired() -> BoxStream<'static, WatchEvent> {
+    stream::iter([WatchEvent::Ended(WatchEnd::Expired)]).boxed()
 }
 
 fn is_json(answer: &http::Response<Body>) -> bool {

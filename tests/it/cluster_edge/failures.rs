@@ -60,6 +60,7 @@ async fn nobody_there_is_transient_and_says_so() {
     let refusal = cluster.get(&replica_set()).await.unwrap_err();
     assert_eq!((refusal.class, refusal.code), (RefusalClass::Transient, 0));
     assert!(refusal.message.contains("onnection refused"), "{refusal}");
+    assert!(!refusal.message.contains("ServiceError"), "{refusal}");
 }
 
 /// Anvil's lost reply (C17): the write happened, its answer did not arrive.

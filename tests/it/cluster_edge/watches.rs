@@ -145,6 +145,14 @@ async fn an_expired_version_at_the_start_is_the_same() {
     assert_eq!(rest(events).await, ["expired"]);
 }
 
+#[tokio::test]
+async fn a_watch_from_no_version_asks_for_a_list_first() {
+    let rig = Rig::answering(|| Answer::Hang).await;
+    let events = rig.cluster.watch(&pods(), "").await.unwrap();
+    assert_eq!(rest(events).await, ["expired"]);
+    assert!(rig.server.requests().is_empty());
+}
+
 /// etcd restored from a backup: what the server then says is no 410, but a new list heals it too.
 #[tokio::test]
 async fn a_version_from_the_future_asks_for_a_new_list_too() {
