@@ -64,6 +64,8 @@ impl From<Trouble> for Stop {
 pub(crate) struct Settlement {
     /// Whether something was written.
     pub(crate) wrote: bool,
+    /// What of an object that was in place had been changed, as a number.
+    pub(crate) repaired: Option<u64>,
     /// Fingerprint of the live object.
     pub(crate) live: Option<u64>,
 }
@@ -99,7 +101,9 @@ pub async fn run(task: Task, context: LaneContext) -> Outcome {
 
 async fn work(task: &Task, context: &LaneContext) -> Result<Outcome, Stop> {
     match (&task.key, &task.state) {
-        (WorkKey::Shared(shared), _) => shared::bring_about(shared, context).await,
+        (WorkKey::Shared(shared), _) => {
+            shared::bring_about(shared, task.was_settled, context).await
+        }
         (WorkKey::Workload(key), Some(state)) => {
             let began = context.board.now();
             let outcome = workload(key, state, task.was_settled, context).await?;
@@ -164,15 +168,18 @@ async fn apply(
     }
     let mut primary = None;
     let mut wrote = false;
+    let mut repaired = None;
     for rendered in desired.render(rules) {
-        let settlement = settle::settle(&rendered, was_settled, context).await?;
+        let settlement =
+            settle::settle(&rendered, settle::Repair::workload(was_settled), context).await?;
         wrote |= settlement.wrote;
+        repaired = repaired.or(settlement.repaired);
         primary.get_or_insert(settlement.live);
     }
     Ok(Outcome::Done {
         live: primary.flatten(),
         wrote,
-        repaired: wrote && was_settled,
+        repaired,
     })
 }
 
@@ -199,7 +206,7 @@ async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop>
     Ok(Outcome::Done {
         live: None,
         wrote,
-        repaired: false,
+        repaired: None,
     })
 }
 

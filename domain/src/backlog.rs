@@ -69,8 +69,9 @@ pub enum Outcome {
         live: Option<u64>,
         /// Whether something was written or deleted for it.
         wrote: bool,
-        /// Whether drift had to be repaired.
-        repaired: bool,
+        /// What somebody had changed and was undone, as a number that is the same for the same
+        /// change; nothing when nothing had to be repaired.
+        repaired: Option<u64>,
     },
     /// Shared objects have to be in place first.
     Blocked(BTreeSet<SharedKey>),
@@ -83,7 +84,7 @@ impl Outcome {
     pub const NOTHING_TO_DO: Self = Self::Done {
         live: None,
         wrote: false,
-        repaired: false,
+        repaired: None,
     };
 }
 

@@ -18,6 +18,7 @@ pub use foreign::Foreign;
 pub use fuse::FuseMemory;
 use serde_json::Value;
 
+use crate::canonical;
 use crate::desired::Invalid;
 use crate::labels;
 use crate::object::{LiveObject, Rendered, Resource};
@@ -78,6 +79,17 @@ impl From<Decision> for Judgement {
             ignored_hold: None,
         }
     }
+}
+
+/// What a repair undoes, as a number: the same edit, made again, has the same one.
+pub fn fingerprint(differences: &[Difference]) -> u64 {
+    let all: Vec<Value> = differences
+        .iter()
+        .map(|difference| {
+            serde_json::json!([difference.path, difference.kind as u8, difference.live_hash])
+        })
+        .collect();
+    canonical::hash64(&Value::Array(all))
 }
 
 /// What to do about one object.

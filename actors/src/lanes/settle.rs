@@ -12,12 +12,63 @@ use super::{LaneContext, Settlement, Stop, refused, writing};
 /// Decisions from a fresh view before the lane gives way and tries again later.
 const ROUNDS: usize = 4;
 
+/// Stands for the edit "deleted".
+const GONE: u64 = 0;
+
+/// What a write is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Repair {
+    /// The state is brought about for the first time.
+    No,
+    /// The state was in place, so a difference is drift.
+    Drift(u64),
+    /// The object was in place; a difference is drift, or its members changed.
+    DriftOrMembers(u64),
+}
+
+impl Repair {
+    /// For an object of a workload.
+    pub(super) const fn workload(was_settled: bool) -> Self {
+        if was_settled {
+            Self::Drift(GONE)
+        } else {
+            Self::No
+        }
+    }
+
+    /// For an object that workloads share.
+    pub(super) const fn shared(was_settled: bool) -> Self {
+        if was_settled {
+            Self::DriftOrMembers(GONE)
+        } else {
+            Self::No
+        }
+    }
+
+    const fn of(self, edit: u64) -> Self {
+        match self {
+            Self::No => Self::No,
+            Self::Drift(_) => Self::Drift(edit),
+            Self::DriftOrMembers(_) => Self::DriftOrMembers(edit),
+        }
+    }
+
+    const fn is_drift(self) -> bool {
+        matches!(self, Self::Drift(_))
+    }
+
+    const fn edit(self) -> Option<u64> {
+        match self {
+            Self::No => None,
+            Self::Drift(edit) | Self::DriftOrMembers(edit) => Some(edit),
+        }
+    }
+}
+
 /// Makes the live object equal to what is rendered.
-///
-/// `is_repair`: the object was in place before, so that a difference now is drift.
 pub(super) async fn settle(
     rendered: &Rendered,
-    is_repair: bool,
+    repair: Repair,
     context: &LaneContext,
 ) -> Result<Settlement, Stop> {
     let what = rendered.reference.to_string();
@@ -32,9 +83,11 @@ pub(super) async fn settle(
         match drift::decide(rendered, live.as_deref(), fuse.as_ref(), seconds) {
             Decision::InPlace => {
                 context.metrics.apply_skipped.inc();
+                let live = live.map(|live| live.fingerprint);
                 return Ok(Settlement {
                     wrote: false,
-                    live: live.map(|live| live.fingerprint),
+                    repaired: None,
+                    live,
                 });
             }
             Decision::Create => {
@@ -44,17 +97,19 @@ pub(super) async fn settle(
                     Place::Ours(uid) => Some(uid),
                     Place::Seen => continue,
                 };
-                if is_repair {
+                let repair = repair.of(GONE);
+                if repair.is_drift() {
                     context.metrics.drift_detected.inc();
                 }
                 let uid = uid.as_deref();
-                if let Some(settlement) = write(rendered, uid, is_repair, context).await? {
+                if let Some(settlement) = write(rendered, uid, repair, context).await? {
                     return Ok(settlement);
                 }
             }
             Decision::Update { uid, differences } => {
                 writing(context)?;
-                if is_repair {
+                let repair = repair.of(drift::fingerprint(&differences));
+                if repair.is_drift() {
                     context.metrics.drift_detected.inc();
                     let paths: Vec<&str> = differences
                         .iter()
@@ -62,7 +117,7 @@ pub(super) async fn settle(
                         .collect();
                     tracing::info!(object = %what, differs = ?paths, "repairing drift");
                 }
-                if let Some(settlement) = write(rendered, Some(&uid), is_repair, context).await? {
+                if let Some(settlement) = write(rendered, Some(&uid), repair, context).await? {
                     return Ok(settlement);
                 }
             }
@@ -144,14 +199,14 @@ async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop
 async fn write(
     rendered: &Rendered,
     uid: Option<&str>,
-    is_repair: bool,
+    repair: Repair,
     context: &LaneContext,
 ) -> Result<Option<Settlement>, Stop> {
     let reference = &rendered.reference;
     match context.cluster.apply(rendered, uid).await {
         Ok(live) => {
             context.metrics.apply_writes.inc();
-            if is_repair {
+            if repair.is_drift() {
                 context.metrics.drift_repaired.inc();
             }
             let fuse = FuseMemory::after_apply(rendered, &live);
@@ -175,8 +230,10 @@ async fn write(
                     }
                 }
             });
+            let repaired = repair.edit();
             Ok(Some(Settlement {
                 wrote: true,
+                repaired,
                 live: Some(fingerprint),
             }))
         }

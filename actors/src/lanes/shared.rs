@@ -9,7 +9,8 @@ use krane_domain::ids::SharedKey;
 use krane_domain::kinds::{self, Member};
 use krane_domain::object::Rendered;
 
-use super::{LaneContext, Stop, refused, settle};
+use super::settle::{self, Repair};
+use super::{LaneContext, Settlement, Stop, refused};
 
 /// A policy without members is kept this long: its environment may come back.
 const MEMBERLESS: Duration = Duration::from_secs(600);
@@ -59,6 +60,7 @@ pub(super) fn is_in_place(shared: &SharedKey, context: &LaneContext) -> bool {
 /// Brings a shared object about, or removes it when nobody has needed it for long enough.
 pub(super) async fn bring_about(
     shared: &SharedKey,
+    was_settled: bool,
     context: &LaneContext,
 ) -> Result<Outcome, Stop> {
     let Some(rendered) = render(shared, context) else {
@@ -85,11 +87,15 @@ pub(super) async fn bring_about(
         trouble.retry_after = Some(crate::store::QUIET);
         return Err(trouble.into());
     }
-    let settlement = settle::settle(&rendered, false, context).await?;
+    let Settlement {
+        wrote,
+        repaired,
+        live,
+    } = settle::settle(&rendered, Repair::shared(was_settled), context).await?;
     Ok(Outcome::Done {
-        live: settlement.live,
-        wrote: settlement.wrote,
-        repaired: false,
+        live,
+        wrote,
+        repaired,
     })
 }
 

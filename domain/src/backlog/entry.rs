@@ -78,6 +78,7 @@ pub(super) struct Entry {
     failure: Option<Failing>,
     repairs: u32,
     repaired_at: Option<Moment>,
+    repaired_edit: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -196,20 +197,21 @@ impl Entry {
         })
     }
 
-    pub(super) fn count_repair(&mut self, repaired: bool, now: Moment, streak: Duration) {
-        if repaired {
-            // The pauses the backoff itself makes belong to the streak.
-            let pause = self.repair_backoff_pause();
-            let recent = self
-                .repaired_at
-                .is_some_and(|at| now.saturating_sub(at) < streak + pause);
-            self.repairs = if recent {
-                self.repairs.saturating_add(1)
-            } else {
-                1
-            };
-            self.repaired_at = Some(now);
-        }
+    pub(super) fn count_repair(&mut self, repaired: Option<u64>, now: Moment, streak: Duration) {
+        let Some(edit) = repaired else { return };
+        // The pauses the backoff itself makes belong to the streak.
+        let within = streak + self.repair_backoff_pause();
+        let is_recent = self
+            .repaired_at
+            .is_some_and(|at| now.saturating_sub(at) < within);
+        let is_same = self.repaired_edit == Some(edit);
+        self.repairs = if is_recent && is_same {
+            self.repairs.saturating_add(1)
+        } else {
+            1
+        };
+        self.repaired_at = Some(now);
+        self.repaired_edit = Some(edit);
     }
 
     fn repair_backoff_pause(&self) -> Duration {

@@ -10,7 +10,7 @@ use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 const DONE: Outcome = Outcome::Done {
     live: Some(1),
     wrote: true,
-    repaired: false,
+    repaired: None,
 };
 
 fn at(seconds: u64) -> Moment {
@@ -207,6 +207,40 @@ fn an_answer_older_than_the_stream_is_dropped() {
         backlog.answer(&key("a"), change, at(9), at(9)),
         AnswerReceipt::Unchanged
     );
+}
+
+fn repairs_of(edits: impl Iterator<Item = u64>) -> usize {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("a", 1), at(0));
+    backlog.next(at(0));
+    backlog.finish(&work("a"), DONE, at(0), 0.0);
+    let mut repairs = 0;
+    for (second, edit) in edits.enumerate() {
+        let now = at(second as u64);
+        backlog.wake_due(now);
+        backlog.look(&work("a"), now);
+        if backlog.next(now).is_some() {
+            repairs += 1;
+            let repaired = Outcome::Done {
+                live: Some(1),
+                wrote: true,
+                repaired: Some(edit),
+            };
+            backlog.finish(&work("a"), repaired, now, 0.0);
+        }
+    }
+    repairs
+}
+
+#[test]
+fn the_same_edit_again_and_again_is_undone_ever_more_rarely() {
+    let repairs = repairs_of(std::iter::repeat_n(7, 600));
+    assert!((6..20).contains(&repairs), "{repairs} in ten minutes");
+}
+
+#[test]
+fn edits_that_differ_are_all_undone_at_once() {
+    assert_eq!(repairs_of(0..100), 100);
 }
 
 #[test]
