@@ -8,8 +8,12 @@
 mod cluster_contract;
 mod control_plane;
 mod crash;
+mod drift;
 mod first;
 mod lifecycle;
+mod outages;
+mod poison;
+mod shutdown;
 
 use krane_testharness::{Outcome, World};
 

@@ -22,6 +22,7 @@
 
 mod agent;
 mod api;
+pub mod edits;
 mod failure;
 mod free_ports;
 mod http_get;
@@ -44,5 +45,6 @@ pub use log::{Log, LogLine};
 pub use machine::Quiet;
 pub use metrics::Metrics;
 pub use proxy::{Action, Call, Proxy, Recorded};
+pub use rustix::process::Signal;
 pub use wait::eventually;
 pub use world::{CANARY, World};

@@ -1,0 +1,218 @@
+//! What other people do to the objects of krane: every kind of edit of `ssa-facts.md` §4 that a plain apply undoes, and
+//! those that need the exclusive subtrees (D11a).
+
+mod change;
+mod namespace;
+mod policy;
+mod replica_set;
+
+use std::{fmt, time::Duration};
+
+use kube::{
+    Api, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject},
+    core::GroupVersionKind,
+};
+use serde_json::Value;
+
+use crate::{Api as Admin, Failure, Outcome, eventually, limits};
+
+pub use change::Change;
+pub use namespace::NAMESPACE_EDITS;
+pub use policy::{POLICY_EDITS, POLICY_INTRUSIONS};
+pub use replica_set::{REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS};
+
+/// Generous beside the 250 ms it should take.
+const RECOVERY: Duration = Duration::from_secs(12);
+
+/// Changes one object in one way.
+#[derive(Clone, Copy)]
+pub struct Edit {
+    /// What it does, in words.
+    pub name: &'static str,
+    pub(crate) change: fn(&Value) -> Change,
+}
+
+impl fmt::Debug for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// An object that edits are tried on.
+#[derive(Clone)]
+pub struct Victim {
+    api: Api<DynamicObject>,
+    name: String,
+    what: String,
+    /// As krane left it.
+    intact: Value,
+}
+
+impl Victim {
+    /// A `ReplicaSet`.
+    pub async fn replica_set(admin: &Admin, namespace: &str, name: &str) -> Outcome<Self> {
+        Self::new(admin, ("apps", "v1", "ReplicaSet"), Some(namespace), name).await
+    }
+
+    /// A `CiliumNetworkPolicy`.
+    pub async fn policy(admin: &Admin, namespace: &str, name: &str) -> Outcome<Self> {
+        Self::new(
+            admin,
+            ("cilium.io", "v2", "CiliumNetworkPolicy"),
+            Some(namespace),
+            name,
+        )
+        .await
+    }
+
+    /// A Namespace.
+    pub async fn namespace(admin: &Admin, name: &str) -> Outcome<Self> {
+        Self::new(admin, ("", "v1", "Namespace"), None, name).await
+    }
+
+    async fn new(
+        admin: &Admin,
+        (group, version, kind): (&str, &str, &str),
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Outcome<Self> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let api = match namespace {
+            Some(namespace) => Api::namespaced_with(admin.client(), namespace, &resource),
+            None => Api::all_with(admin.client(), &resource),
+        };
+        let intact = serde_json::to_value(api.get(name).await?)?;
+        let what = format!(
+            "{kind} {}{name}",
+            namespace.map(|n| format!("{n}/")).unwrap_or_default()
+        );
+        Ok(Self {
+            api,
+            name: name.to_owned(),
+            what,
+            intact,
+        })
+    }
+
+    /// Carries the edit out; the object is then as somebody else wants it.
+    pub async fn suffer(&self, edit: &Edit) -> Outcome {
+        let live = serde_json::to_value(self.api.get(&self.name).await?)?;
+        let change = (edit.change)(&live);
+        let done = change.carry_out(&self.api, &self.name).await;
+        done.map_err(|failure| Failure::new(format!("{}: {}: {failure}", self.what, edit.name)))
+    }
+
+    /// Waits until the object is as krane left it before.
+    pub async fn recovers(&self, edit: &Edit) -> Outcome {
+        let what = format!("{}: undone: {}", self.what, edit.name);
+        eventually(&what, RECOVERY, async || {
+            let live = self
+                .api
+                .get(&self.name)
+                .await
+                .map_err(|error| error.to_string())?;
+            let live = serde_json::to_value(live).map_err(|error| error.to_string())?;
+            difference(&self.intact, &live)
+        })
+        .await
+    }
+
+    /// Deletes it, and waits for krane to make it again: for whatever comes after an edit that was not undone.
+    pub async fn renew(&mut self) -> Outcome {
+        let uid = self.intact["metadata"]["uid"].clone();
+        let deleted = self
+            .api
+            .delete(&self.name, &DeleteParams::background())
+            .await;
+        if let Err(error) = deleted.map(drop) {
+            return Err(error.into());
+        }
+        self.intact = eventually("it is there again", limits::LONG, async || {
+            let live = self
+                .api
+                .get(&self.name)
+                .await
+                .map_err(|error| error.to_string())?;
+            let live = serde_json::to_value(live).map_err(|error| error.to_string())?;
+            if live["metadata"]["uid"] == uid {
+                Err("the old one".to_owned())
+            } else {
+                Ok(live)
+            }
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Whether it is as krane left it, looked at once.
+    pub async fn is_intact(&self) -> Result<(), String> {
+        let live = self
+            .api
+            .get(&self.name)
+            .await
+            .map_err(|error| error.to_string())?;
+        difference(
+            &self.intact,
+            &serde_json::to_value(live).map_err(|error| error.to_string())?,
+        )
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its resource version now.
+    pub async fn resource_version(&self) -> Outcome<String> {
+        Ok(self
+            .api
+            .get(&self.name)
+            .await?
+            .resource_version()
+            .unwrap_or_default())
+    }
+}
+
+/// Spec, our labels and our annotations must be the same; labels and annotations of others may be there.
+fn difference(intact: &Value, live: &Value) -> Result<(), String> {
+    for part in ["spec", "specs"] {
+        if intact.get(part) != live.get(part) {
+            return Err(first_difference(part, &intact[part], &live[part]));
+        }
+    }
+    for part in ["labels", "annotations"] {
+        let (ours, there) = (&intact["metadata"][part], &live["metadata"][part]);
+        for (key, value) in ours.as_object().into_iter().flatten() {
+            if there.get(key) != Some(value) {
+                return Err(format!("{part}.{key} is {:?}, not {value}", there.get(key)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn first_difference(path: &str, intact: &Value, live: &Value) -> String {
+    match (intact, live) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            for key in keys {
+                let (a, b) = (
+                    a.get(key).unwrap_or(&Value::Null),
+                    b.get(key).unwrap_or(&Value::Null),
+                );
+                if a != b {
+                    return first_difference(&format!("{path}.{key}"), a, b);
+                }
+            }
+            format!("{path} differs")
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let pairs = a.iter().zip(b).enumerate().find(|(_, (a, b))| a != b);
+            pairs.map_or_else(String::new, |(index, (a, b))| {
+                first_difference(&format!("{path}[{index}]"), a, b)
+            })
+        }
+        _ => format!("{path} is {live}, not {intact}"),
+    }
+}

@@ -1,0 +1,109 @@
+//! Edits of a `CiliumNetworkPolicy`.
+
+use serde_json::{Value, json};
+
+use super::{Change, Edit};
+
+fn patch(operations: Value) -> Change {
+    Change::Patch("kubectl-edit", operations)
+}
+
+/// Edits of what krane owns on its isolation policy.
+pub const POLICY_EDITS: [Edit; 9] = [
+    Edit {
+        name: "ingress rule added",
+        change: |_| {
+            patch(
+                json!([{"op": "add", "path": "/spec/ingress/-", "value": {"fromEntities": ["all"]}}]),
+            )
+        },
+    },
+    Edit {
+        name: "peer added to an ingress rule",
+        change: |_| {
+            patch(json!([{"op": "add", "path": "/spec/ingress/0/fromEndpoints/-", "value": {}}]))
+        },
+    },
+    Edit {
+        name: "source range added to an ingress rule",
+        change: |_| {
+            patch(json!([
+                {"op": "add", "path": "/spec/ingress/-", "value": {"fromCIDR": ["0.0.0.0/0"]}}
+            ]))
+        },
+    },
+    Edit {
+        name: "port of an ingress rule changed",
+        change: |_| {
+            patch(json!([
+                {"op": "replace", "path": "/spec/ingress/0/toPorts/0/ports/0/port", "value": "22"}
+            ]))
+        },
+    },
+    Edit {
+        name: "key added to the endpoint selector",
+        change: |_| {
+            patch(
+                json!([{"op": "add", "path": "/spec/endpointSelector/matchLabels/other", "value": "x"}]),
+            )
+        },
+    },
+    Edit {
+        name: "all ingress rules removed",
+        change: |_| patch(json!([{"op": "replace", "path": "/spec/ingress", "value": []}])),
+    },
+    Edit {
+        name: "our label removed",
+        change: |_| {
+            Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/component": null}}}))
+        },
+    },
+    Edit {
+        name: "whole object put",
+        change: |live| {
+            let mut body = live.clone();
+            body["spec"]["ingress"] = json!([{"fromEntities": ["all"]}]);
+            Change::Put(body)
+        },
+    },
+    Edit {
+        name: "forced apply by another manager",
+        change: |live| {
+            Change::Apply(
+                "gitops",
+                json!({
+                    "apiVersion": live["apiVersion"], "kind": live["kind"],
+                    "metadata": {"name": live["metadata"]["name"]},
+                    "spec": {
+                        "endpointSelector": live["spec"]["endpointSelector"],
+                        "ingress": [{"fromEntities": ["all"]}],
+                    },
+                }),
+            )
+        },
+    },
+];
+
+/// What a plain apply leaves in place, and krane must not (D11a).
+pub const POLICY_INTRUSIONS: [Edit; 4] = [
+    Edit {
+        name: "default deny switched off",
+        change: |_| Change::Merge(json!({"spec": {"enableDefaultDeny": {"ingress": false}}})),
+    },
+    Edit {
+        name: "egress added",
+        change: |_| Change::Merge(json!({"spec": {"egress": [{"toEntities": ["world"]}]}})),
+    },
+    Edit {
+        name: "deny rule added",
+        change: |_| Change::Merge(json!({"spec": {"ingressDeny": [{"fromEntities": ["world"]}]}})),
+    },
+    Edit {
+        name: "second set of rules added",
+        change: |_| {
+            Change::Merge(
+                json!({"specs": [{"endpointSelector": {}, "ingress": [{"fromEntities": ["all"]}]}]}),
+            )
+        },
+    },
+];
