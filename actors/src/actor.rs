@@ -230,9 +230,10 @@ impl<B: Behaviour> Actor for Shell<B> {
         } = envelope;
         let began = Instant::now();
         metrics.waited(began.duration_since(sent));
-        let result = step(context, message.name(), async {
+        let name = message.name();
+        let result = step(context, name, async {
             #[cfg(any(test, feature = "fault-hooks"))]
-            let fault = context.status.fault.before().await?;
+            let fault = context.status.fault.before(name).await?;
             let result = behaviour.handle(message, context).await;
             #[cfg(any(test, feature = "fault-hooks"))]
             crate::fault::FaultSlot::after(fault);

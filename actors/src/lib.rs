@@ -3,6 +3,14 @@
 //! No actor sees a Kubernetes client, a gRPC type, a file or a socket; all of these are behind
 //! the traits of [`ports`].
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unchecked_time_subtraction,
+        reason = "in a test an underflow is a failure"
+    )
+)]
+
 pub mod actor;
 pub mod address;
 pub mod agent;

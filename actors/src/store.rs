@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use krane_domain::backlog::{Backlog, Receipt};
 use krane_domain::brake::Brake;
-use krane_domain::desired::{Change, Invalid, StreamItem};
+use krane_domain::desired::{Change, Invalid, State, StreamItem};
 use krane_domain::drift::FuseMemory;
 use krane_domain::ids::{Controller, Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::{Member, Rules};
@@ -152,6 +152,7 @@ impl Memory {
                 let key = state.key.clone();
                 let member = member_of(&state.change);
                 let warnings = warnings_of(&state.change);
+                let broken = unversioned(&state);
                 match self.backlog.receive(state, now) {
                     Receipt::Accepted => {
                         self.stream.received += 1;
@@ -161,7 +162,17 @@ impl Memory {
                         self.want(&key, member, now);
                     }
                     Receipt::Repeated => self.stream.replayed += 1,
-                    Receipt::Stale => self.stream.stale += 1,
+                    Receipt::Stale => {
+                        self.stream.stale += 1;
+                        if let Some(reason) = broken {
+                            tracing::error!(
+                                %key,
+                                %reason,
+                                "a state whose version cannot be read was passed over; what was \
+                                 wanted before is kept"
+                            );
+                        }
+                    }
                 }
             }
         }
@@ -228,6 +239,13 @@ impl Memory {
         let since = self.stream.last_item_at.max(self.stream.opened_at);
         self.stream.opened_at.is_some() && since.is_some_and(|since| since + QUIET <= now)
     }
+}
+
+/// What is wrong with a state so broken that even its version is missing: it counts as older than
+/// whatever is known of its object.
+fn unversioned(state: &State) -> Option<Invalid> {
+    let invalid = state.change.as_ref().err();
+    invalid.filter(|_| state.version == 0).cloned()
 }
 
 fn warnings_of(change: &Result<Change, Invalid>) -> Vec<Invalid> {

@@ -17,6 +17,15 @@ use krane_domain::kinds::{Desired, Rules};
 
 use crate::ports::Clock;
 
+/// Lets virtual time pass.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test on a paused clock, no handler"
+)]
+pub(crate) async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
 /// A wall clock that stands still.
 #[derive(Debug)]
 pub(crate) struct StoppedClock;

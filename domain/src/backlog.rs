@@ -22,6 +22,8 @@ pub use trouble::{Trouble, TroubleKind};
 
 /// A key that waited this long goes first, whatever its version.
 pub const FAIRNESS: Duration = Duration::from_secs(30);
+/// How far ahead of all others a version may be that comes out of a bad message.
+const FARTHEST: u64 = 1 << 32;
 /// Repairs in a row, each soon after the last, before another one has to wait.
 const REPAIRS_BEFORE_BACKOFF: u32 = 5;
 /// Repairs further apart than this are not "in a row".
@@ -119,7 +121,10 @@ pub struct Backlog {
 
 impl Backlog {
     /// Takes in a state of the stream.
-    pub fn receive(&mut self, state: State, now: Moment) -> Receipt {
+    pub fn receive(&mut self, mut state: State, now: Moment) -> Receipt {
+        if state.change.is_err() {
+            state.version = self.credible(state.version);
+        }
         let key = WorkKey::Workload(state.key.clone());
         let entry = self.entries.entry(key.clone()).or_default();
         entry.stream_at = Some(now);
@@ -138,15 +143,23 @@ impl Backlog {
         self.cursor.received(&state.key, state.version);
         entry.highest = state.version;
         entry.has_stream_state = true;
-        self.bytes = self.bytes - entry.unsettled_bytes() + state.size;
+        self.bytes -= entry.waiting_bytes();
         entry.replace(Arc::new(state));
+        self.bytes += entry.waiting_bytes();
         self.make_ready(&key, now);
         Receipt::Accepted
     }
 
     /// A message that names no object: the cursor passes it.
     pub fn pass(&mut self, version: u64) {
-        self.cursor.passed(version);
+        self.cursor.passed(self.credible(version));
+    }
+
+    /// The version of a message that makes no sense makes none either when it is out of reach:
+    /// it must not carry the cursor past everything to come. Such a one counts as 0.
+    fn credible(&self, version: u64) -> u64 {
+        let ahead = version.saturating_sub(self.cursor.highest());
+        if ahead > FARTHEST { 0 } else { version }
     }
 
     /// Takes in an answer to a question asked at `asked_at`.
@@ -175,7 +188,7 @@ impl Backlog {
             change,
             size: 0,
         };
-        self.bytes -= entry.unsettled_bytes();
+        self.bytes -= entry.waiting_bytes();
         entry.replace(Arc::new(state));
         self.make_ready(&work, now);
         AnswerReceipt::Adopted
@@ -248,6 +261,7 @@ impl Backlog {
             return;
         }
         self.in_flight -= 1;
+        self.bytes -= entry.waiting_bytes();
         entry.phase = Phase::Idle;
         let is_replaced = entry.is_replaced;
         let look_again = std::mem::take(&mut entry.look_again);
@@ -258,10 +272,10 @@ impl Backlog {
                 repaired,
             } => {
                 if !is_replaced {
-                    self.bytes -= entry.unsettled_bytes();
                     entry.settle(live, now);
                 }
                 entry.count_repair(repaired, now, REPAIR_STREAK);
+                self.bytes += entry.waiting_bytes();
                 if let WorkKey::Workload(object) = key {
                     self.cursor.applied(object);
                 }
@@ -273,9 +287,16 @@ impl Backlog {
                 if let WorkKey::Workload(object) = key {
                     self.cursor.failed(object);
                 }
-                if is_replaced || on.is_empty() {
+                let is_free = is_replaced || on.is_empty();
+                let retry_at = if is_free {
+                    None
+                } else {
+                    entry.block(on, now, jitter)
+                };
+                self.bytes += entry.waiting_bytes();
+                if is_free {
                     self.make_ready(key, now);
-                } else if let Some(retry_at) = entry.block(on, now, jitter) {
+                } else if let Some(retry_at) = retry_at {
                     self.wait_until(key, retry_at);
                 }
             }
@@ -283,11 +304,11 @@ impl Backlog {
                 if let WorkKey::Workload(object) = key {
                     self.cursor.failed(object);
                 }
-                if is_replaced {
-                    self.make_ready(key, now);
-                } else {
-                    let retry_at = entry.fail(trouble, now, jitter);
-                    self.wait_until(key, retry_at);
+                let retry_at = (!is_replaced).then(|| entry.fail(trouble, now, jitter));
+                self.bytes += entry.waiting_bytes();
+                match retry_at {
+                    None => self.make_ready(key, now),
+                    Some(retry_at) => self.wait_until(key, retry_at),
                 }
             }
         }
@@ -402,7 +423,7 @@ impl Backlog {
         self.cursor.highest()
     }
 
-    /// Bytes of states that wait to be applied.
+    /// Bytes of states that wait to be applied, those left out that no waiting helps.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -4,6 +4,11 @@
 //! versions become a cursor. Nothing here does I/O, reads a clock, draws a random number or logs:
 //! moments are passed in as the time since the process started.
 
+#![cfg_attr(
+    test,
+    allow(clippy::unchecked_time_subtraction, reason = "in a test an underflow is a failure")
+)]
+
 pub mod backlog;
 pub mod brake;
 mod canonical;

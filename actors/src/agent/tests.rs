@@ -72,7 +72,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         if is_so() {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        crate::testing::pass(Duration::from_millis(10)).await;
     }
     panic!("never so: {what}");
 }
@@ -159,7 +159,7 @@ async fn a_cluster_that_cannot_be_listed_is_tried_again_for_ever_and_costs_no_bu
         .start(servers())
         .await
         .expect("starts");
-    tokio::time::sleep(Duration::from_secs(1200)).await;
+    crate::testing::pass(Duration::from_secs(1200)).await;
     let controller = board.get("root/deployments").expect("declared");
     assert!(
         !matches!(controller.activity, Activity::Parked { .. }),
@@ -195,7 +195,7 @@ async fn a_controller_that_keeps_failing_is_parked_and_comes_back_from_version_z
         if let Some(actor) = board.cell(&path, None).occupant() {
             actor.kill();
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        crate::testing::pass(Duration::from_millis(50)).await;
     }
     assert!(is_parked(), "parked in the end");
     assert_eq!(

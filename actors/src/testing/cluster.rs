@@ -186,7 +186,7 @@ impl FakeCluster {
             let fault = world.faults.as_mut().and_then(|faults| faults(&op));
             (fault, world.call_time)
         };
-        tokio::time::sleep(time).await;
+        crate::testing::pass(time).await;
         match fault {
             None => Ok(true),
             Some(Fault::Refuse(class)) => Err(refusal(class)),
@@ -351,6 +351,10 @@ impl Cluster for FakeCluster {
         if world.missing.contains(&spec.resource) {
             return Err(refusal(RefusalClass::KindMissing));
         }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a test's script is as long as the test"
+        )]
         let (sender, receiver) = mpsc::unbounded_channel();
         if world.is_silent {
             world.silent.push((spec.resource, sender));

@@ -121,6 +121,10 @@ impl ControlPlane for FakeControlPlane {
     async fn watch(&self, cursor: u64) -> BoxStream<'static, StreamEvent> {
         let mut world = self.world.lock();
         world.cursors.push(cursor);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a test's script is as long as the test"
+        )]
         let (sender, receiver) = mpsc::unbounded_channel();
         if let Some(failure) = &world.failure {
             let _ = sender.send(StreamEvent::Ended(StreamEnd {

@@ -90,11 +90,18 @@ struct Failing {
 }
 
 impl Entry {
-    pub(super) fn unsettled_bytes(&self) -> usize {
+    /// Size of a state that waits its turn. What is invalid, and what failed for a reason that
+    /// does not pass by itself, is kept like a settled state: if it counted, enough of it would
+    /// stop the stream for good.
+    pub(super) fn waiting_bytes(&self) -> usize {
         match (&self.state, &self.settled) {
-            (Some(state), None) => state.size,
+            (Some(state), None) if state.change.is_ok() && !self.is_stuck() => state.size,
             (Some(_) | None, _) => 0,
         }
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.failure.is_some() && !self.is_transient()
     }
 
     pub(super) fn replace(&mut self, state: Arc<State>) {

@@ -54,6 +54,62 @@ fn trouble(kind: TroubleKind) -> Outcome {
     Outcome::Trouble(Trouble::new(kind, "as the test wants it"))
 }
 
+/// Enough bad states would stop the stream for good if they filled the backlog.
+#[test]
+fn states_that_no_waiting_helps_do_not_fill_the_backlog() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("invalid", 1), at(0));
+    assert_eq!(backlog.bytes(), 0);
+    backlog.receive(unwants("refused", 2), at(0));
+    assert_eq!(backlog.bytes(), 10);
+    for (kind, bytes) in [
+        (TroubleKind::Transient, 10),
+        (TroubleKind::Quarantined, 0),
+        (TroubleKind::Transient, 10),
+        (TroubleKind::Misconfigured, 0),
+        (TroubleKind::Waiting, 0),
+        (TroubleKind::Held, 0),
+    ] {
+        backlog.wake_due(at(100_000));
+        while let Some(task) = backlog.next(at(100_000)) {
+            backlog.finish(&task.key, trouble(kind), at(0), 0.0);
+        }
+        assert_eq!(backlog.bytes(), bytes, "{kind:?}");
+    }
+    backlog.receive(unwants("refused", 3), at(0));
+    assert_eq!(backlog.bytes(), 10, "a newer state waits its turn");
+    while let Some(task) = backlog.next(at(0)) {
+        backlog.receive(unwants("refused", 4), at(0));
+        backlog.finish(&task.key, DONE, at(0), 0.0);
+        backlog.wake_due(at(0));
+        if backlog.bytes() == 0 {
+            return;
+        }
+    }
+    panic!("{} bytes are left", backlog.bytes());
+}
+
+/// D3: garbage with a version at the end of the numbers would leave nothing to be heard.
+#[test]
+fn a_version_out_of_reach_in_a_bad_message_moves_no_cursor() {
+    let mut backlog = Backlog::default();
+    backlog.pass(u64::MAX);
+    assert_eq!((backlog.cursor(), backlog.highest()), (0, 0));
+    backlog.pass(7);
+    backlog.pass(7 + (1 << 33));
+    assert_eq!((backlog.cursor(), backlog.highest()), (7, 7));
+    // Bad states that name their object: they hold the cursor, and a real version ends that.
+    assert_eq!(
+        backlog.receive(wants("bad", u64::MAX), at(0)),
+        Receipt::Accepted
+    );
+    assert_eq!((backlog.cursor(), backlog.highest()), (7, 7));
+    assert_eq!(backlog.receive(unwants("bad", 8), at(0)), Receipt::Accepted);
+    let task = backlog.next(at(0)).expect("it is ready");
+    backlog.finish(&task.key, DONE, at(0), 0.0);
+    assert_eq!(backlog.cursor(), 8);
+}
+
 #[test]
 fn the_newest_version_goes_first_and_deletes_and_shared_objects_overtake() {
     let mut backlog = Backlog::default();

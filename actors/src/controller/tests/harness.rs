@@ -176,7 +176,7 @@ impl World {
             if is_so(self) {
                 return self.board.now().saturating_sub(began);
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            crate::testing::pass(Duration::from_millis(10)).await;
         }
         let trouble: Vec<_> = self.memory(|memory| memory.backlog.in_trouble().collect());
         panic!("never so: {what}; in trouble: {trouble:?}");
@@ -194,7 +194,7 @@ impl World {
 
     /// Lets virtual time pass.
     pub(super) async fn pass(&self, seconds: u64) {
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        crate::testing::pass(Duration::from_secs(seconds)).await;
     }
 
     pub(super) fn memory<T>(&self, read: impl FnOnce(&mut Memory) -> T) -> T {

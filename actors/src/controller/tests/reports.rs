@@ -18,12 +18,12 @@ fn statuses(world: &World, name: &str) -> Option<Vec<InstanceStatus>> {
     }
 }
 
-fn expected(is_ready: bool) -> Option<Vec<InstanceStatus>> {
-    Some(vec![if is_ready {
+fn expected(is_ready: bool) -> Vec<InstanceStatus> {
+    vec![if is_ready {
         InstanceStatus::Running
     } else {
         InstanceStatus::Pending
-    }])
+    }]
 }
 
 async fn with_pod(is_ready: bool) -> World {
@@ -33,7 +33,7 @@ async fn with_pod(is_ready: bool) -> World {
     world.cluster.set_pod("ns", "d1", "p1", is_ready);
     world
         .until("reported", |world| {
-            statuses(world, "d1") == expected(is_ready)
+            statuses(world, "d1") == Some(expected(is_ready))
         })
         .await;
     world
@@ -47,7 +47,7 @@ async fn a_readiness_flip_is_reported_at_once() {
         world.cluster.set_pod("ns", "d1", "p1", is_ready);
         let time = world
             .until("reported", |world| {
-                statuses(world, "d1") == expected(is_ready)
+                statuses(world, "d1") == Some(expected(is_ready))
             })
             .await;
         assert!(time < Duration::from_millis(50), "{time:?}");
@@ -75,7 +75,9 @@ async fn what_changed_while_the_control_plane_was_away_is_reported_when_it_is_ba
     world.pass(180).await;
     world.control_plane.fail(None);
     let time = world
-        .until("reported", |world| statuses(world, "d1") == expected(true))
+        .until("reported", |world| {
+            statuses(world, "d1") == Some(expected(true))
+        })
         .await;
     assert!(time < Duration::from_secs(6), "{time:?}");
 }
@@ -137,7 +139,7 @@ async fn an_expired_watch_is_followed_by_one_list() {
     world.cluster.set_pod("ns", "d1", "p1", false);
     world
         .until("seen again", |world| {
-            statuses(world, "d1") == expected(false)
+            statuses(world, "d1") == Some(expected(false))
         })
         .await;
 }
@@ -159,7 +161,7 @@ async fn an_api_server_that_is_down_is_asked_now_and_then() {
     world.cluster.set_pod("ns", "d1", "p1", false);
     world
         .until("seen again", |world| {
-            statuses(world, "d1") == expected(false)
+            statuses(world, "d1") == Some(expected(false))
         })
         .await;
 }
@@ -172,7 +174,9 @@ async fn a_watch_that_stays_silent_is_replaced_and_then_listed_afresh() {
     world.cluster.forget_watches();
     world.cluster.set_pod("ns", "d1", "p1", false);
     let time = world
-        .until("seen", |world| statuses(world, "d1") == expected(false))
+        .until("seen", |world| {
+            statuses(world, "d1") == Some(expected(false))
+        })
         .await;
     assert!(time <= Duration::from_secs(180), "{time:?}");
     assert!(world.cluster.lists() > lists);
@@ -186,7 +190,7 @@ async fn two_workloads_of_one_name_do_not_overwrite_each_others_report() {
     world.pass(30).await;
     assert_eq!(
         statuses(&world, "d1"),
-        expected(true),
+        Some(expected(true)),
         "the first one is still known"
     );
     assert_eq!(world.memory(|memory| memory.view.name_conflicts()), 1);

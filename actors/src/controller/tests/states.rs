@@ -281,7 +281,7 @@ async fn our_label_taken_from_an_object_of_ours_is_put_back() {
     let uid = world.cluster.workload("ns", "d1").expect("there").uid;
     let rendered = rendered(&world, "d1");
     world.cluster.put(&rendered, |body| {
-        body["metadata"]["labels"] = serde_json::json!({})
+        body["metadata"]["labels"] = serde_json::json!({});
     });
     let is_ours = |world: &World| {
         world
@@ -340,8 +340,10 @@ async fn without_the_crd_workloads_wait_and_go_on_soon_after_it_appears() {
 async fn without_the_crd_workloads_run_when_isolation_is_not_required() {
     let cluster = FakeCluster::default();
     cluster.set_missing(Resource::CiliumNetworkPolicy, true);
-    let mut rules = Rules::default();
-    rules.is_cilium_required = false;
+    let rules = Rules {
+        is_cilium_required: false,
+        ..Rules::default()
+    };
     let choices = Choices {
         rules,
         ..Choices::default()

@@ -40,10 +40,7 @@ pub fn validate(input: DeploymentInput, rules: &Rules) -> Result<DesiredDeployme
             return Err(Invalid::new(field, "is empty", "send a value"));
         }
     }
-    let key = validate_delete(&input.k8s_namespace, &input.k8s_name)?;
-    if key.namespace == rules.namespace_of_krane {
-        return Err(reserved_namespace(&key.namespace));
-    }
+    let key = validate_delete(&input.k8s_namespace, &input.k8s_name, rules)?;
     let build_id = input.build_id.unwrap_or_default();
     let label = |field, value: String| names::label_value(field, value).map(Arc::<str>::from);
     let mut warnings = Vec::new();
@@ -89,12 +86,13 @@ pub fn validate(input: DeploymentInput, rules: &Rules) -> Result<DesiredDeployme
 }
 
 /// The object a delete state names, or why it names none.
-pub fn validate_delete(namespace: &str, name: &str) -> Result<ObjectKey, Invalid> {
+pub fn validate_delete(namespace: &str, name: &str, rules: &Rules) -> Result<ObjectKey, Invalid> {
     names::dns_label("k8s_namespace", namespace)?;
     names::dns_label("k8s_name", name)?;
     if namespace.starts_with("kube-")
         || namespace == "default"
         || namespace == labels::SENTINEL_NAMESPACE
+        || namespace == &*rules.namespace_of_krane
     {
         return Err(reserved_namespace(namespace));
     }

@@ -14,8 +14,12 @@ fn invalid_field(change: Change) -> String {
     invalid_field_of(input)
 }
 
+fn rules() -> Rules {
+    Rules::new("unkey")
+}
+
 fn invalid_field_of(input: DeploymentInput) -> String {
-    validate(input, &Rules::new("unkey"))
+    validate(input, &rules())
         .err()
         .map(|invalid| invalid.field)
         .unwrap_or_default()
@@ -132,15 +136,20 @@ fn names_must_be_dns_labels() {
                 .map(|invalid| invalid.field)
                 .unwrap_or_default()
         };
-        assert_eq!(field(validate_delete("ns", name)), "k8s_name", "{name}");
         assert_eq!(
-            field(validate_delete(name, "dep")),
+            field(validate_delete("ns", name, &rules())),
+            "k8s_name",
+            "{name}"
+        );
+        assert_eq!(
+            field(validate_delete(name, "dep", &rules())),
             "k8s_namespace",
             "{name}"
         );
     }
-    assert!(validate_delete("0ns", &"a".repeat(63)).is_ok());
-    assert!(validate_delete("", "dep").is_err() && validate_delete("ns", "").is_err());
+    assert!(validate_delete("0ns", &"a".repeat(63), &rules()).is_ok());
+    assert!(validate_delete("", "dep", &rules()).is_err());
+    assert!(validate_delete("ns", "", &rules()).is_err());
 }
 
 /// D15: nobody deploys into the cluster's, krane's or the sentinels' namespaces.
@@ -160,7 +169,12 @@ fn reserved_namespaces_are_invalid() {
         };
         assert_eq!(invalid_field_of(input), "", "{namespace}");
     }
-    assert!(validate_delete("kube-system", "coredns").is_err());
+    for namespace in ["kube-system", "default", "sentinel", "unkey"] {
+        assert!(
+            validate_delete(namespace, "x", &rules()).is_err(),
+            "{namespace}"
+        );
+    }
 }
 
 #[test]
