@@ -11,6 +11,7 @@ ARG KRANE_BUILD_SHA=unknown
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/src/target,sharing=locked \
     KRANE_BUILD_SHA="${KRANE_BUILD_SHA}" \
+    CARGO_PROFILE_RELEASE_STRIP=debuginfo \
     cargo build --release --locked --no-default-features --package krane --bin krane \
     && install -D target/release/krane /out/krane
 
