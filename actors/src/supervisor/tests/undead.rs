@@ -13,7 +13,7 @@ use crate::actor::{ActorError, Behaviour, Context, Message, ShellArguments};
 use crate::address::Address;
 use crate::cause::Cause;
 use crate::metrics::ActorMetrics;
-use crate::status::Facts;
+use crate::status::{Activity, Facts};
 use crate::supervisor::{ChildSpec, Strategy, SupervisorSpec, worker};
 
 struct Stuck(Arc<Mutex<Receiver<()>>>);
@@ -99,7 +99,20 @@ async fn stuck() -> (Setting, super::harness::Top) {
     })
     .await;
     setting.address.try_send(Block).expect("it is up");
+    // Killed before it blocks it would simply die.
+    until("blocked", || {
+        let activity = setting.rig.status("root/g/stuck").activity;
+        matches!(activity, Activity::Handling { message: "block", .. })
+    })
+    .await;
     (setting, top)
+}
+
+/// How the tree ended; a minute is more than it ever needs.
+async fn end_of(top: &mut super::harness::Top) -> crate::supervisor::End {
+    let ended = top.ended.wait_for(Option::is_some);
+    let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
+    ended.expect("the tree ends").expect("it says why").clone()
 }
 
 fn is_undead(end: &Result<(), Cause>) -> bool {
@@ -109,12 +122,7 @@ fn is_undead(end: &Result<(), Cause>) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hang_that_cannot_be_killed_ends_the_tree() {
     let (setting, mut top) = stuck().await;
-    let end = top
-        .ended
-        .wait_for(Option::is_some)
-        .await
-        .expect("it says why")
-        .clone();
+    let end = end_of(&mut top).await;
     assert!(end.as_ref().is_some_and(is_undead), "{end:?}");
     assert_eq!(setting.rig.status("root/g/stuck").hangs, 1);
     assert_eq!(
@@ -130,12 +138,7 @@ async fn a_sibling_that_cannot_be_stopped_ends_the_tree() {
     let (setting, mut top) = stuck().await;
     // Its earlier sibling fails, so it has to go first; and cannot.
     assert!(setting.rig.board.kill("root/g/a"));
-    let end = top
-        .ended
-        .wait_for(Option::is_some)
-        .await
-        .expect("it says why")
-        .clone();
+    let end = end_of(&mut top).await;
     assert!(end.as_ref().is_some_and(is_undead), "{end:?}");
     drop(setting.release);
 }
@@ -144,12 +147,7 @@ async fn a_sibling_that_cannot_be_stopped_ends_the_tree() {
 async fn what_a_dead_supervisor_leaves_undead_ends_the_tree() {
     let (setting, mut top) = stuck().await;
     assert!(setting.rig.board.kill("root/g"));
-    let end = top
-        .ended
-        .wait_for(Option::is_some)
-        .await
-        .expect("it says why")
-        .clone();
+    let end = end_of(&mut top).await;
     assert!(end.as_ref().is_some_and(is_undead), "{end:?}");
     drop(setting.release);
 }
@@ -158,12 +156,7 @@ async fn what_a_dead_supervisor_leaves_undead_ends_the_tree() {
 async fn an_ordered_stop_says_what_it_left_behind() {
     let (setting, mut top) = stuck().await;
     top.actor.stop(None);
-    let end = top
-        .ended
-        .wait_for(Option::is_some)
-        .await
-        .expect("it says why")
-        .clone();
+    let end = end_of(&mut top).await;
     assert!(end.as_ref().is_some_and(is_undead), "{end:?}");
     drop(setting.release);
 }
