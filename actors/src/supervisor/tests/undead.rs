@@ -101,8 +101,14 @@ async fn stuck() -> (Setting, super::harness::Top) {
     setting.address.try_send(Block).expect("it is up");
     // Killed before it blocks it would simply die.
     until("blocked", || {
-        let activity = setting.rig.status("root/g/stuck").activity;
-        matches!(activity, Activity::Handling { message: "block", .. })
+        let activity = setting.rig.status("root/g/stuck").activity.clone();
+        matches!(
+            activity,
+            Activity::Handling {
+                message: "block",
+                ..
+            }
+        )
     })
     .await;
     (setting, top)
