@@ -12,12 +12,26 @@ async fn a_wanted_deployment_becomes_a_replica_set_and_its_pod_is_reported_runni
     let web = samples::deployment(&world.namespace(0), "web");
     world.control.push(samples::apply(web.clone()));
     let agent = world.agent().start().await?;
-    world.settles("web runs and is reported", &[web.clone()], &[], limits::LONG).await?;
+    world
+        .settles(
+            "web runs and is reported",
+            &[web.clone()],
+            &[],
+            limits::LONG,
+        )
+        .await?;
 
     let live = world.live().await?;
-    let set = live.replica_sets.values().next().ok_or_else(|| Failure::new("no ReplicaSet"))?;
+    let set = live
+        .replica_sets
+        .values()
+        .next()
+        .ok_or_else(|| Failure::new("no ReplicaSet"))?;
     let pods = live.pods_of(set);
-    let addresses: Vec<_> = pods.iter().filter_map(|pod| address_of(pod, 8080)).collect();
+    let addresses: Vec<_> = pods
+        .iter()
+        .filter_map(|pod| address_of(pod, 8080))
+        .collect();
     let reports = world.control.reports();
     let Report::Update { instances, .. } = &reports["web"].report else {
         return Err(Failure::new("the newest report is no update"));
@@ -28,6 +42,10 @@ async fn a_wanted_deployment_becomes_a_replica_set_and_its_pod_is_reported_runni
     assert_eq!(instance.address, addresses[0]);
     assert_eq!(instance.status(), Status::Running);
     assert_eq!((instance.cpu_millicores, instance.memory_mib), (250, 256));
-    assert!(instance.address.ends_with(".pod.cluster.local:8080"), "{}", instance.address);
+    assert!(
+        instance.address.ends_with(".pod.cluster.local:8080"),
+        "{}",
+        instance.address
+    );
     agent.stop().await
 }

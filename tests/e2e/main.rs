@@ -12,8 +12,10 @@ mod drift;
 mod first;
 mod lifecycle;
 mod outages;
+mod pods;
 mod poison;
 mod shutdown;
+mod states;
 
 use krane_testharness::{Outcome, World};
 

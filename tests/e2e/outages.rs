@@ -45,7 +45,8 @@ fn change(world: &World, mut wanted: Vec<ApplyDeployment>) -> Changes {
 }
 
 /// Waits until specs are as wanted, whatever pods and reports do; then until everything is.
-async fn catches_up(world: &World, changes: &Changes, since: Instant) -> Outcome<[Duration; 2]> {
+/// The last figure is how long reports lag behind the cluster, whose own controllers have to recover, too.
+async fn catches_up(world: &World, changes: &Changes, since: Instant) -> Outcome<[Duration; 3]> {
     let Changes { wanted, gone } = changes;
     eventually("everything is applied", limits::LONG, async || {
         let live = world.live().await.map_err(|failure| failure.to_string())?;
@@ -72,10 +73,28 @@ async fn catches_up(world: &World, changes: &Changes, since: Instant) -> Outcome
     })
     .await?;
     let applied = since.elapsed();
+    eventually(
+        "the cluster's own controllers have made the pods",
+        limits::LONG,
+        async || {
+            let live = world.live().await.map_err(|failure| failure.to_string())?;
+            let behind = live.replica_sets.values().filter(|set| {
+                let status = set.status.as_ref().map(|status| status.replicas);
+                status != set.spec.as_ref().and_then(|spec| spec.replicas)
+            });
+            match behind.count() {
+                0 => Ok(()),
+                count => Err(format!("{count} are behind")),
+            }
+        },
+    )
+    .await?;
+    let made = Instant::now();
+    // Nodes that could not renew their leases have pods that are not Ready.
     world
-        .settles("everything is reported", wanted, gone, limits::LONG)
+        .is_told_truly("everything is reported", wanted, gone, limits::LONG)
         .await?;
-    Ok([applied, since.elapsed()])
+    Ok([applied, since.elapsed(), made.elapsed()])
 }
 
 /// rabbitmq/cluster-operator#709 (B11): the agent ended when the API server did, and rolled everything on its return.
@@ -91,8 +110,10 @@ async fn an_api_server_that_was_killed_finds_krane_alive_and_catching_up() -> Ou
     world.cluster().start_api_server().await?;
     let ready = Instant::now();
     println!("API server away for {:?}", ready - killed);
-    let [applied, reported] = catches_up(&world, &changes, ready).await?;
-    println!("after it was ready: applied {applied:?}, reported {reported:?}");
+    let [applied, reported, lag] = catches_up(&world, &changes, ready).await?;
+    println!(
+        "after it was ready: applied {applied:?}, reported {reported:?}, {lag:?} of it after the last pod was made"
+    );
     assert!(agent.is_running());
     // No pod of a workload that was not changed was replaced.
     let live = world.live().await?;
@@ -121,8 +142,10 @@ async fn a_stopped_api_server_finds_krane_alive_and_catching_up() -> Outcome {
     let changes = change(&world, wanted);
     sleep(Duration::from_secs(20)).await;
     world.cluster().resume(Component::ApiServer)?;
-    let [applied, reported] = catches_up(&world, &changes, Instant::now()).await?;
-    println!("after SIGCONT of the API server: applied {applied:?}, reported {reported:?}");
+    let [applied, reported, lag] = catches_up(&world, &changes, Instant::now()).await?;
+    println!(
+        "after SIGCONT of the API server: applied {applied:?}, reported {reported:?}, {lag:?} of it after the last pod was made"
+    );
     assert!(agent.is_running());
     agent.stop().await
 }
@@ -135,8 +158,10 @@ async fn a_control_plane_that_was_killed_finds_krane_alive_and_catching_up() -> 
     let changes = change(&world, wanted);
     sleep(Duration::from_secs(30)).await;
     world.control.start_again().await?;
-    let [applied, reported] = catches_up(&world, &changes, Instant::now()).await?;
-    println!("after the control plane was back: applied {applied:?}, reported {reported:?}");
+    let [applied, reported, lag] = catches_up(&world, &changes, Instant::now()).await?;
+    println!(
+        "after the control plane was back: applied {applied:?}, reported {reported:?}, {lag:?} of it after the last pod was made"
+    );
     assert!(agent.is_running());
     agent.stop().await
 }
@@ -149,8 +174,10 @@ async fn a_frozen_control_plane_finds_krane_alive_and_catching_up() -> Outcome {
     let changes = change(&world, wanted);
     sleep(Duration::from_secs(20)).await;
     world.control.thaw();
-    let [applied, reported] = catches_up(&world, &changes, Instant::now()).await?;
-    println!("after the control plane thawed: applied {applied:?}, reported {reported:?}");
+    let [applied, reported, lag] = catches_up(&world, &changes, Instant::now()).await?;
+    println!(
+        "after the control plane thawed: applied {applied:?}, reported {reported:?}, {lag:?} of it after the last pod was made"
+    );
     assert!(agent.is_running());
     agent.stop().await
 }
@@ -163,8 +190,10 @@ async fn a_stopped_agent_catches_up_when_it_goes_on() -> Outcome {
     let changes = change(&world, wanted);
     sleep(Duration::from_secs(20)).await;
     agent.resume()?;
-    let [applied, reported] = catches_up(&world, &changes, Instant::now()).await?;
-    println!("after SIGCONT of the agent: applied {applied:?}, reported {reported:?}");
+    let [applied, reported, lag] = catches_up(&world, &changes, Instant::now()).await?;
+    println!(
+        "after SIGCONT of the agent: applied {applied:?}, reported {reported:?}, {lag:?} of it after the last pod was made"
+    );
     agent.stop().await
 }
 
@@ -186,7 +215,14 @@ async fn a_silently_dead_link_is_replaced_and_the_cursor_is_kept() -> Outcome {
         .settles("the change is applied", &wanted, &[], limits::LONG)
         .await?;
     println!("applied {:?} after the link went dead", started.elapsed());
-    let cursors = world.control.look(|seen| seen.cursors(Kind::Deployments));
+    let two = |seen: &krane_testcontrol::Seen| {
+        let cursors = seen.cursors(Kind::Deployments);
+        (cursors.len() == 2).then_some(cursors)
+    };
+    let cursors = world
+        .control
+        .wait_for("the next stream", limits::SHORT, two)
+        .await?;
     assert_eq!(cursors, [0, newest]);
     agent.stop().await
 }

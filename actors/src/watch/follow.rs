@@ -68,6 +68,7 @@ struct Follower {
     address: Address<WatchMessage>,
     backoff: ExponentialBackoff,
     is_failing: bool,
+    refused_as: Option<RefusalClass>,
     chance: Chance,
 }
 
@@ -85,6 +86,7 @@ pub(super) async fn follow(
         address,
         backoff: backoff(),
         is_failing: false,
+        refused_as: None,
         chance,
     };
     let mut from = listed;
@@ -182,6 +184,10 @@ impl Follower {
                 .await;
             pause(KIND_MISSING.mul_f64(0.75 + self.chance.unit() / 2.0)).await;
         } else {
+            // Another answer than before: a server that has just started may refuse for a moment.
+            if self.refused_as.replace(refusal.class) != Some(refusal.class) {
+                self.backoff = backoff();
+            }
             self.failed(refusal.to_string()).await;
         }
     }
@@ -197,6 +203,7 @@ impl Follower {
 
     async fn recovered(&mut self) {
         self.backoff = backoff();
+        self.refused_as = None;
         if std::mem::take(&mut self.is_failing) {
             self.tell(WatchMessage::Recovered(self.spec.resource)).await;
         }

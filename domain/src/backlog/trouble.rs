@@ -33,7 +33,8 @@ impl TroubleKind {
     const fn delays(self) -> (Duration, Duration) {
         match self {
             Self::Quarantined => (Duration::from_secs(5), Duration::from_secs(600)),
-            Self::Misconfigured => (Duration::from_secs(15), Duration::from_secs(300)),
+            // Soon at first: an API server that has just started refuses what it allows a second later.
+            Self::Misconfigured => (Duration::from_secs(1), Duration::from_secs(300)),
             Self::Transient => (Duration::from_millis(250), Duration::from_secs(5)),
             Self::Held => (Duration::from_secs(5), Duration::from_secs(60)),
             Self::Waiting => (Duration::from_secs(1), Duration::from_secs(20)),

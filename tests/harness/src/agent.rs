@@ -10,7 +10,7 @@ use tokio::{process::Child, time::timeout};
 
 use crate::{Failure, Log, Metrics, Outcome, eventually, http_get::get, limits};
 
-pub use builder::AgentBuilder;
+pub use builder::{AgentBuilder, KEEP_VARIABLE};
 
 /// How much of the log a failure shows.
 const TAIL: usize = 40;

@@ -37,7 +37,7 @@ mod sweep;
 mod wait;
 mod world;
 
-pub use agent::{Agent, AgentBuilder};
+pub use agent::{Agent, AgentBuilder, KEEP_VARIABLE};
 pub use api::Api;
 pub use failure::{Failure, Outcome};
 pub use live::{Live, address_of};

@@ -73,6 +73,7 @@ struct State {
     script: Mutex<Script>,
     records: Mutex<Vec<Recorded>>,
     changed: Notify,
+    cuts: watch::Sender<u64>,
 }
 
 /// The way to the API server. It ends when dropped.
@@ -97,6 +98,7 @@ impl Proxy {
             script: Mutex::new(Arc::new(|_: &Call| Action::Pass)),
             records: Mutex::default(),
             changed: Notify::new(),
+            cuts: watch::Sender::new(0),
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(forward::serve(listener, client, Arc::clone(&state)));
@@ -127,6 +129,11 @@ impl Proxy {
     /// Everything goes through from now on.
     pub fn pass(&self) {
         self.script(|_| Action::Pass);
+    }
+
+    /// Breaks all present connections, watches included.
+    pub fn cut(&self) {
+        self.state.cuts.send_modify(|count| *count += 1);
     }
 
     /// Everything that was asked so far, in the order of arrival.

@@ -12,11 +12,21 @@ use crate::{Live, address_of};
 /// How many differences a message names.
 const NAMED: usize = 4;
 
+/// What is expected of pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pods {
+    /// All of them run.
+    Running,
+    /// Whatever they do is reported as it is.
+    Whatever,
+}
+
 /// Every desired workload is there as desired, runs, and is reported exactly so; nothing else of krane is there; what
 /// is gone was reported as gone.
 pub(crate) fn check(
     desired: &[ApplyDeployment],
     gone: &[ApplyDeployment],
+    expected: Pods,
     live: &Live,
     reports: &BTreeMap<String, Delivered>,
 ) -> Result<(), String> {
@@ -28,7 +38,7 @@ pub(crate) fn check(
             Some(set) => {
                 let pods = live.pods_of(set);
                 let problem = workload(state, set, pods)
-                    .and_then(|()| reported(state, pods, reports.get(&state.k8s_name)));
+                    .and_then(|()| reported(state, pods, expected, reports.get(&state.k8s_name)));
                 wrong.extend(
                     problem
                         .err()
@@ -75,6 +85,12 @@ fn workload(state: &ApplyDeployment, set: &ReplicaSet, pods: &[Pod]) -> Result<(
         .iter()
         .filter_map(|c| c.image.as_deref())
         .collect();
+    let memory = template.containers.first().and_then(|container| {
+        let limits = container.resources.as_ref()?.limits.as_ref()?;
+        limits.get("memory").map(|memory| memory.0.clone())
+    });
+    let mebibytes = state.memory_mib;
+    let right_memory = [format!("{mebibytes}Mi"), format!("{}Gi", mebibytes / 1024)];
     let id = set
         .labels()
         .get("unkey.com/deployment.id")
@@ -89,6 +105,12 @@ fn workload(state: &ApplyDeployment, set: &ReplicaSet, pods: &[Pod]) -> Result<(
             format!("deployment id {id:?}"),
         ),
         (images == [&state.image], format!("images {images:?}")),
+        (
+            memory
+                .as_ref()
+                .is_some_and(|memory| right_memory.contains(memory)),
+            format!("memory {memory:?}"),
+        ),
         (
             spec.replicas == Some(state.replicas),
             format!("replicas {:?}", spec.replicas),
@@ -107,6 +129,7 @@ fn workload(state: &ApplyDeployment, set: &ReplicaSet, pods: &[Pod]) -> Result<(
 fn reported(
     state: &ApplyDeployment,
     pods: &[Pod],
+    expected: Pods,
     delivered: Option<&Delivered>,
 ) -> Result<(), String> {
     let report = delivered.map(|delivered| &delivered.report);
@@ -125,12 +148,33 @@ fn reported(
         .collect();
     let mut real = BTreeSet::new();
     for pod in pods {
-        let address = address_of(pod, state.port).ok_or_else(|| "a pod has no IP".to_owned())?;
-        real.insert((pod.name_any(), address, Status::Running));
+        let status = status_of(pod);
+        if expected == Pods::Running && status != Some(Status::Running) {
+            return Err(format!("{} does not run", pod.name_any()));
+        }
+        if let (Some(status), Some(address)) = (status, address_of(pod, state.port)) {
+            real.insert((pod.name_any(), address, status));
+        }
     }
-    if told == real && instances.len() == pods.len() {
+    if told == real && instances.len() == told.len() {
         Ok(())
     } else {
         Err(format!("told {told:?}, but {real:?}"))
+    }
+}
+
+/// How a pod has to be reported (D24); nothing when it is left out.
+fn status_of(pod: &Pod) -> Option<Status> {
+    let status = pod.status.as_ref()?;
+    let is_true = |kind: &str| {
+        let conditions = status.conditions.iter().flatten();
+        conditions
+            .filter(|condition| condition.type_ == kind)
+            .any(|condition| condition.status == "True")
+    };
+    match status.phase.as_deref()? {
+        "Running" if is_true("Ready") && is_true("ContainersReady") => Some(Status::Running),
+        "Running" | "Pending" => Some(Status::Pending),
+        _ => None,
     }
 }

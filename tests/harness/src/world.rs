@@ -12,7 +12,10 @@ use krane_testcontrol::{ControlPlane, samples};
 use tokio::sync::OnceCell;
 
 use crate::{
-    AgentBuilder, Api, Live, Outcome, Quiet, eventually, machine::Permit, settled, sweep::sweep,
+    AgentBuilder, Api, Live, Outcome, Quiet, eventually,
+    machine::Permit,
+    settled::{self, Pods},
+    sweep::sweep,
 };
 
 /// Part of every secret that the harness gives to krane; a log that shows it fails the test.
@@ -147,18 +150,27 @@ impl World {
         Live::read(&self.api).await
     }
 
-    /// Whether cluster and reports equal what is desired.
+    /// Whether cluster and reports equal what is desired, and all pods run.
     pub async fn check_settled(
         &self,
         desired: &[ApplyDeployment],
         gone: &[ApplyDeployment],
     ) -> Result<(), String> {
-        let live = self.live().await.map_err(|failure| failure.to_string())?;
-        self.control
-            .look(|seen| settled::check(desired, gone, &live, &seen.reports))
+        self.check(desired, gone, Pods::Running).await
     }
 
-    /// Waits until cluster and reports equal what is desired.
+    async fn check(
+        &self,
+        desired: &[ApplyDeployment],
+        gone: &[ApplyDeployment],
+        pods: Pods,
+    ) -> Result<(), String> {
+        let live = self.live().await.map_err(|failure| failure.to_string())?;
+        self.control
+            .look(|seen| settled::check(desired, gone, pods, &live, &seen.reports))
+    }
+
+    /// Waits until cluster and reports equal what is desired, and all pods run.
     pub async fn settles(
         &self,
         what: &str,
@@ -167,7 +179,21 @@ impl World {
         limit: Duration,
     ) -> Outcome {
         eventually(what, limit, async || {
-            self.check_settled(desired, gone).await
+            self.check(desired, gone, Pods::Running).await
+        })
+        .await
+    }
+
+    /// Waits until the cluster equals what is desired, and reports say what pods really do.
+    pub async fn is_told_truly(
+        &self,
+        what: &str,
+        desired: &[ApplyDeployment],
+        gone: &[ApplyDeployment],
+        limit: Duration,
+    ) -> Outcome {
+        eventually(what, limit, async || {
+            self.check(desired, gone, Pods::Whatever).await
         })
         .await
     }

@@ -12,6 +12,9 @@ use tokio::process::Command;
 
 use crate::{Agent, Log, Outcome, free_ports::free_ports, limits};
 
+/// Set: the folders of agents, with their logs, are kept.
+pub const KEEP_VARIABLE: &str = "KRANE_TESTHARNESS_KEEP";
+
 /// An agent to be started, as often as wanted.
 #[derive(Clone, Debug)]
 pub struct AgentBuilder {
@@ -64,7 +67,8 @@ impl AgentBuilder {
 
     /// Starts it.
     pub fn spawn(&self) -> Outcome<Agent> {
-        let folder = TempDir::with_prefix("krane-agent-")?;
+        let mut folder = TempDir::with_prefix("krane-agent-")?;
+        folder.disable_cleanup(std::env::var_os(KEEP_VARIABLE).is_some());
         let [rpc_port, metrics_port, admin_port] = free_ports()?;
         let config = folder.path().join("krane.toml");
         fs::write(&config, self.config(rpc_port, metrics_port, admin_port)?)?;

@@ -23,15 +23,18 @@ pub(super) async fn serve(listener: TcpListener, client: Client, state: Arc<Stat
         while connections.try_join_next().is_some() {}
         let _ = stream.set_nodelay(true);
         let (client, state) = (client.clone(), Arc::clone(&state));
+        let mut cuts = state.cuts.subscribe();
         connections.spawn(async move {
             let service = service_fn(move |request| {
                 let (client, state) = (client.clone(), Arc::clone(&state));
                 async move { handle(request, client, &state).await }
             });
-            // Broken connections are part of the game.
-            let _ = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
+            let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            // Broken connections are part of the game, and so are requests that never end.
+            tokio::select! {
+                _ = served => {}
+                _ = cuts.changed() => {}
+            }
         });
     }
 }
