@@ -9,6 +9,7 @@ mod cluster_contract;
 mod control_plane;
 mod crash;
 mod drift;
+mod faults;
 mod first;
 mod lifecycle;
 mod outages;

@@ -1,0 +1,534 @@
+//! An API server that is slow, refuses, loses answers or shows nothing yet.
+
+mod crashes;
+mod credentials;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use http::StatusCode;
+use krane_proto::ctrl::v1::ApplyDeployment;
+use krane_testcontrol::{Code, Kind, Method, Report, samples};
+use krane_testharness::{Action, Agent, Call, Outcome, Proxy, Recorded, World, eventually, limits};
+use kube::ResourceExt as _;
+use tokio::{sync::watch, time::sleep};
+
+use crate::world;
+
+async fn through(world: &World, proxy: &Proxy) -> Outcome<Agent> {
+    world.agent().kubeconfig(proxy.kubeconfig()).start().await
+}
+
+fn writes(call: &Call, state: &ApplyDeployment) -> bool {
+    call.writes("replicasets") && call.name == state.k8s_name
+}
+
+/// unkeyed/unkey bdb79b273c, PR #7098 (A01): a change that failed for a passing reason was skipped, and the cursor
+/// moved past it. D3: no watch request may name a version that is not applied.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_passing_failure_is_not_skipped_and_the_cursor_waits_below_it() -> Outcome {
+    let world = world().await?;
+    let wanted = world.deployments(8, 2);
+    let failing = wanted[6].clone();
+    let proxy = Proxy::start(&world).await?;
+    let open = Arc::new(AtomicBool::new(false));
+    proxy.script({
+        let (failing, open) = (failing.clone(), Arc::clone(&open));
+        move |call: &Call| {
+            if writes(call, &failing) && !open.load(Ordering::Relaxed) {
+                Action::status(503, "ServiceUnavailable", "try again")
+            } else {
+                Action::Pass
+            }
+        }
+    });
+    world.push_all(&wanted);
+    let agent = through(&world, &proxy).await?;
+    let others: Vec<_> = wanted
+        .iter()
+        .filter(|state| state.k8s_name != failing.k8s_name)
+        .cloned()
+        .collect();
+    world
+        .settles("the others run", &others, &[], limits::LONG)
+        .await?;
+    // Every new stream tells how far krane thinks it is.
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(8) {
+        let before = world
+            .control
+            .look(|seen| seen.cursors(Kind::Deployments).len());
+        world.control.cut_streams(Code::Unavailable);
+        let again = |seen: &krane_testcontrol::Seen| {
+            (seen.cursors(Kind::Deployments).len() > before).then_some(())
+        };
+        world
+            .control
+            .wait_for("the next stream", limits::SHORT, again)
+            .await?;
+    }
+    let cursors = world.control.look(|seen| seen.cursors(Kind::Deployments));
+    assert!(cursors.iter().all(|cursor| *cursor <= 6), "{cursors:?}");
+    assert_eq!(
+        cursors.last(),
+        Some(&6),
+        "it moves as far as it may: {cursors:?}"
+    );
+    open.store(true, Ordering::Relaxed);
+    world.settles("all run", &wanted, &[], limits::LONG).await?;
+    eventually("the cursor is at 8", limits::SHORT, async || {
+        let metrics = agent
+            .metrics()
+            .await
+            .map_err(|failure| failure.to_string())?;
+        let cursor = metrics.deployments("krane_stream_cursor");
+        if cursor >= 8.0 {
+            Ok(())
+        } else {
+            Err(cursor.to_string())
+        }
+    })
+    .await?;
+    agent.stop().await
+}
+
+/// unkeyed/unkey PR #5624, 0587420153 (A04): a live change waited behind the replay of everything.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_change_overtakes_a_replay_and_requests_stay_bounded() -> Outcome {
+    const REPLAYED: usize = 500;
+    let world = world().await?;
+    let replayed: Vec<_> = world
+        .deployments(REPLAYED, 25)
+        .into_iter()
+        .map(|state| ApplyDeployment {
+            replicas: 0,
+            ..state
+        })
+        .collect();
+    let proxy = Proxy::start(&world).await?;
+    proxy.script(|call: &Call| {
+        if call.is_write() {
+            Action::Delay(Duration::from_millis(250))
+        } else {
+            Action::Pass
+        }
+    });
+    world.push_all(&replayed);
+    let agent = world.agent().kubeconfig(proxy.kubeconfig()).spawn()?;
+    proxy
+        .wait_for("the replay is being applied", limits::LONG, |records| {
+            (records
+                .iter()
+                .filter(|r| r.call.writes("replicasets"))
+                .count()
+                >= 40)
+                .then_some(())
+        })
+        .await?;
+    let live = samples::deployment(&world.namespace(0), "live");
+    let pushed = Instant::now();
+    world.control.push(samples::apply(live.clone()));
+    let applied = |records: &[Recorded]| {
+        let mut of_live = records.iter().filter(|record| writes(&record.call, &live));
+        of_live.find_map(|record| record.answered.map(|(_, at)| at))
+    };
+    let applied = proxy
+        .wait_for("the live change is applied", limits::SHORT, applied)
+        .await?;
+    let waiting = REPLAYED
+        - proxy
+            .records()
+            .iter()
+            .filter(|r| r.call.writes("replicasets"))
+            .count()
+            .min(REPLAYED);
+    println!(
+        "applied {:?} after its push, {waiting} replayed ones still waiting",
+        applied - pushed
+    );
+    assert!(waiting > 0, "the replay must not be over before");
+    let most = most_in_flight(&proxy.records());
+    assert!(most <= 32, "{most} requests in flight");
+    agent.stop().await
+}
+
+/// The most requests that were open at once, watches apart.
+fn most_in_flight(records: &[Recorded]) -> i32 {
+    let mut edges: Vec<(Instant, i32)> = records
+        .iter()
+        .filter(|record| !record.call.is_watch())
+        .filter_map(|record| Some([(record.call.at, 1), (record.answered?.1, -1)]))
+        .flatten()
+        .collect();
+    edges.sort();
+    let mut now = 0;
+    edges.iter().fold(0, |most, (_, step)| {
+        now += step;
+        most.max(now)
+    })
+}
+
+/// unkeyed/unkey 1ca1128c6a, PR #5309 (A15): the workload was created before what it names. S9: policy first.
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_a_pod_names_is_in_place_before_its_workload() -> Outcome {
+    let world = world().await?;
+    let wanted = world.deployments(6, 3);
+    let proxy = Proxy::start(&world).await?;
+    proxy.script(|call: &Call| {
+        if call.is_write() && !call.writes("replicasets") {
+            Action::Delay(Duration::from_secs(1))
+        } else {
+            Action::Pass
+        }
+    });
+    world.push_all(&wanted);
+    let agent = through(&world, &proxy).await?;
+    world.settles("all run", &wanted, &[], limits::LONG).await?;
+    let records = proxy.records();
+    for state in &wanted {
+        let answered = |resource: &str| {
+            let found = records.iter().find(|record| {
+                record.call.writes(resource) && record.call.namespace == state.k8s_namespace
+            });
+            found
+                .and_then(|record| record.answered)
+                .filter(|(code, _)| *code < 300)
+        };
+        let sent = records
+            .iter()
+            .find(|record| writes(&record.call, state))
+            .map(|r| r.call.at);
+        for resource in ["namespaces", "ciliumnetworkpolicies"] {
+            let in_place = answered(resource).map(|(_, at)| at);
+            assert!(
+                in_place < sent && in_place.is_some(),
+                "{resource} of {}",
+                state.k8s_name
+            );
+        }
+    }
+    agent.stop().await
+}
+
+/// unkeyed/unkey fb7501c734, PR #5833 (A20): 429 with Retry-After on a tenth of all calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn being_told_to_wait_loses_nothing_and_is_obeyed() -> Outcome {
+    let world = world().await?;
+    let wanted = world.deployments(150, 15);
+    world.push_all(&wanted);
+    let agent = world.agent().start().await?;
+    world
+        .settles("all run", &wanted, &[], limits::VERY_LONG)
+        .await?;
+    agent.stop().await?;
+
+    let proxy = Proxy::start(&world).await?;
+    let count = AtomicUsize::new(0);
+    proxy.script(move |_: &Call| {
+        if count.fetch_add(1, Ordering::Relaxed) % 10 == 3 {
+            Action::Answer {
+                code: StatusCode::TOO_MANY_REQUESTS,
+                retry_after: Some(2),
+                body: "{\"kind\":\"Status\",\"code\":429,\"reason\":\"TooManyRequests\"}".into(),
+            }
+        } else {
+            Action::Pass
+        }
+    });
+    let before = world.control.look(|seen| seen.requests.len());
+    let started = Instant::now();
+    // Every second one changes, so that there are writes to be refused.
+    let wanted: Vec<_> = wanted
+        .into_iter()
+        .enumerate()
+        .map(|(index, state)| ApplyDeployment {
+            memory_mib: if index % 2 == 0 {
+                512
+            } else {
+                state.memory_mib
+            },
+            ..state
+        })
+        .collect();
+    world.push_all(&wanted);
+    let agent = world.agent().kubeconfig(proxy.kubeconfig()).spawn()?;
+    world
+        .settles("all are as wanted", &wanted, &[], limits::VERY_LONG)
+        .await?;
+    let told = |seen: &krane_testcontrol::Seen| {
+        let told = |state: &ApplyDeployment| {
+            let mut since = seen.requests[before..].iter();
+            since.any(|request| {
+                matches!(&request.asked, krane_testcontrol::Asked::Report(report)
+                    if report.name() == state.k8s_name && report.is_running())
+            })
+        };
+        wanted.iter().all(told).then_some(())
+    };
+    world
+        .control
+        .wait_for("all are told again", limits::LONG, told)
+        .await?;
+    println!("all told {:?} after the start", started.elapsed());
+    let records = proxy.records();
+    let refused: Vec<_> = records
+        .iter()
+        .filter(|r| r.code() == Some(429) && r.call.is_write())
+        .collect();
+    assert!(!refused.is_empty());
+    for refused in refused {
+        let (_, at) = refused.answered.unwrap_or((0, refused.call.at));
+        let again = records.iter().find(|record| {
+            record.call.number > refused.call.number
+                && record.call.uri == refused.call.uri
+                && record.call.method == refused.call.method
+        });
+        let pause = again.map(|again| again.call.at - at);
+        assert!(
+            pause >= Some(Duration::from_millis(1990)),
+            "again after {pause:?}"
+        );
+    }
+    assert!(most_in_flight(&records) <= 32);
+    agent.stop().await
+}
+
+/// Level-triggered rule, burst (C15): each queued event was worked off although only the last mattered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_burst_of_one_object_costs_few_writes_and_delays_no_other() -> Outcome {
+    let world = world().await?;
+    world.control.keep_history(true);
+    let mut wanted = world.deployments(2, 1);
+    let proxy = Proxy::start(&world).await?;
+    let agent = through(&world, &proxy).await?;
+    world.control.push(samples::apply(wanted[0].clone()));
+    world
+        .settles("it runs", &wanted[..1], &[], limits::LONG)
+        .await?;
+    proxy.script(|call: &Call| {
+        if call.is_write() {
+            Action::Delay(Duration::from_millis(300))
+        } else {
+            Action::Pass
+        }
+    });
+    let before = proxy.records().len();
+    for memory in 1..=100 {
+        wanted[0].memory_mib = 300 + memory;
+        world.control.push(samples::apply(wanted[0].clone()));
+    }
+    let pushed = Instant::now();
+    world.control.push(samples::apply(wanted[1].clone()));
+    let other = |records: &[Recorded]| {
+        let mut writes = records
+            .iter()
+            .filter(|record| writes(&record.call, &wanted[1]));
+        writes.find_map(|record| record.answered.map(|(_, at)| at))
+    };
+    let other = proxy
+        .wait_for("the other is applied", limits::SHORT, other)
+        .await?;
+    world
+        .settles("both are as wanted last", &wanted, &[], limits::LONG)
+        .await?;
+    let records = proxy.records();
+    let count = records[before..]
+        .iter()
+        .filter(|record| writes(&record.call, &wanted[0]))
+        .count();
+    println!(
+        "100 versions became {count} writes; the other one took {:?}",
+        other - pushed
+    );
+    assert!(count < 20, "{count} writes");
+    let metrics = agent.metrics().await?;
+    assert!(metrics.deployments("krane_stream_cursor") >= 102.0);
+    agent.stop().await
+}
+
+/// Anvil, lost reply (C17): the write took effect and its answer was lost; the retry meets its own result.
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_answers_of_first_writes_change_nothing() -> Outcome {
+    let world = world().await?;
+    let mut wanted = world.deployments(6, 2);
+    let proxy = Proxy::start(&world).await?;
+    // Of each method and object the first.
+    let seen = parking_lot::Mutex::new(std::collections::BTreeSet::new());
+    proxy.script(move |call: &Call| {
+        let path = call.uri.split('?').next().unwrap_or_default().to_owned();
+        if call.is_write() && seen.lock().insert((call.method.to_string(), path)) {
+            Action::DropAnswer
+        } else {
+            Action::Pass
+        }
+    });
+    world.push_all(&wanted);
+    let agent = through(&world, &proxy).await?;
+    world.settles("all run", &wanted, &[], limits::LONG).await?;
+    let gone = wanted.split_off(4);
+    world.control.push_all(gone.iter().map(samples::delete));
+    world
+        .settles("two are gone", &wanted, &gone, limits::LONG)
+        .await?;
+    let refused: Vec<_> = proxy
+        .records()
+        .iter()
+        .filter(|record| record.call.is_write() && record.code().is_some_and(|code| code >= 400))
+        .map(|record| {
+            format!(
+                "{} {} -> {:?}",
+                record.call.method,
+                record.call.uri,
+                record.code()
+            )
+        })
+        .collect();
+    println!("refused retries: {refused:?}");
+    assert!(
+        !agent
+            .log()
+            .lines()?
+            .iter()
+            .any(|line| line.level() == "ERROR" && line.text("target").starts_with("krane"))
+    );
+    agent.stop().await
+}
+
+/// Anvil/Sieve, start order (C18): an empty view that is not filled yet looks like "nothing exists".
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_concluded_before_the_first_lists() -> Outcome {
+    let world = world().await?;
+    let mut wanted = world.deployments(6, 2);
+    world.push_all(&wanted);
+    let agent = world.agent().start().await?;
+    world.settles("all run", &wanted, &[], limits::LONG).await?;
+    agent.stop().await?;
+
+    let (open, gate) = watch::channel(false);
+    let proxy = Proxy::start(&world).await?;
+    proxy.script(move |call: &Call| {
+        let is_held = call.is_list() && matches!(call.resource.as_str(), "replicasets" | "pods");
+        if is_held {
+            Action::Hold(gate.clone())
+        } else {
+            Action::Pass
+        }
+    });
+    let gone = wanted.split_off(5);
+    world.control.push_all(gone.iter().map(samples::delete));
+    wanted[0].memory_mib = 512;
+    world.control.push(samples::apply(wanted[0].clone()));
+    let before = world.control.look(|seen| seen.requests.len());
+    let mark = world.mark()?;
+    let mut agent = world
+        .agent()
+        .set("resync.interval", "5s")
+        .kubeconfig(proxy.kubeconfig())
+        .spawn()?;
+    proxy
+        .wait_for("both lists wait", limits::LONG, |records| {
+            (records
+                .iter()
+                .filter(|record| record.call.is_list())
+                .count()
+                >= 4)
+                .then_some(())
+        })
+        .await?;
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(agent.health("ready").await?.0, 503);
+    world.control.look(|seen| {
+        for request in &seen.requests[before..] {
+            assert_eq!(request.method, Method::Heartbeat, "{request:?}");
+        }
+    });
+    assert!(world.writes(mark)?.is_empty());
+    open.send_replace(true);
+    agent.ready(limits::LONG).await?;
+    world
+        .settles("all is as wanted", &wanted, &gone, limits::LONG)
+        .await?;
+    let zero = world.control.look(|seen| {
+        let mut since = seen.requests[before..].iter();
+        since.any(|request| {
+            matches!(&request.asked, krane_testcontrol::Asked::Report(Report::Update { name, instances })
+                if instances.is_empty() && *name != wanted[0].k8s_name)
+        })
+    });
+    assert!(!zero, "a report of no instances was sent");
+    agent.stop().await
+}
+
+/// Sieve, unobserved state, instaclustr/cassandra-operator#398 (C05): what came and went while nobody looked.
+#[tokio::test(flavor = "multi_thread")]
+async fn deletions_that_no_event_told_of_are_found() -> Outcome {
+    let world = world().await?;
+    let wanted = world.deployments(2, 1);
+    world.push_all(&wanted);
+    let proxy = Proxy::start(&world).await?;
+    let agent = through(&world, &proxy).await?;
+    world
+        .settles("both run", &wanted, &[], limits::LONG)
+        .await?;
+    let live = world.live().await?;
+    let former = live
+        .replica_sets
+        .values()
+        .map(|set| set.uid())
+        .collect::<Vec<_>>();
+
+    proxy.script(|call: &Call| {
+        if call.is_watch() || call.is_list() {
+            Action::status(503, "ServiceUnavailable", "not now")
+        } else {
+            Action::Pass
+        }
+    });
+    proxy.cut();
+    // A pod is replaced, and a ReplicaSet by another one of its name.
+    let first = live
+        .replica_sets
+        .values()
+        .next()
+        .map(|set| live.pods_of(set)[0].name_any());
+    let first = first.unwrap_or_default();
+    world
+        .cluster()
+        .delete_pod_now(&wanted[0].k8s_namespace, &first)
+        .await?;
+    let sets = world
+        .api
+        .within::<k8s_openapi::api::apps::v1::ReplicaSet>(&wanted[1].k8s_namespace);
+    let mut copy = sets.get(&wanted[1].k8s_name).await?;
+    world
+        .api
+        .delete::<k8s_openapi::api::apps::v1::ReplicaSet>(
+            &wanted[1].k8s_namespace,
+            &wanted[1].k8s_name,
+        )
+        .await?;
+    copy.metadata.uid = None;
+    copy.metadata.resource_version = None;
+    copy.metadata.managed_fields = None;
+    sets.create(&kube::api::PostParams::default(), &copy)
+        .await?;
+    sleep(Duration::from_secs(4)).await;
+    proxy.pass();
+    world
+        .settles("only what is there now is told", &wanted, &[], limits::LONG)
+        .await?;
+    let now: Vec<_> = world
+        .live()
+        .await?
+        .replica_sets
+        .values()
+        .map(|set| set.uid())
+        .collect();
+    assert_ne!(former, now);
+    agent.stop().await
+}
