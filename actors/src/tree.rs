@@ -1,6 +1,6 @@
 //! The supervision tree as data, in start order, with each policy beside the name it is for.
 //!
-//! Whoever wants to know what restarts with what reads [`TREE`]; [`assemble`] makes a
+//! Whoever wants to know what restarts with what reads [`TREE`]; [`assemble()`] makes a
 //! specification of it for the supervisors, with the workers' start functions put in.
 
 use std::sync::Arc;

@@ -6,7 +6,10 @@
 
 #![cfg_attr(
     test,
-    allow(clippy::unchecked_time_subtraction, reason = "in a test an underflow is a failure")
+    allow(
+        clippy::unchecked_time_subtraction,
+        reason = "in a test an underflow is a failure"
+    )
 )]
 
 pub mod backlog;

@@ -45,7 +45,10 @@ impl Clock for SystemClock {
 }
 
 /// Where the jitter of this process begins.
-#[expect(clippy::disallowed_methods, reason = "each process has jitter of its own")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "each process has jitter of its own"
+)]
 pub(super) fn seed() -> u64 {
     fastrand::u64(..)
 }

@@ -11,6 +11,7 @@ mod crash;
 mod drift;
 mod faults;
 mod first;
+mod hostile;
 mod lifecycle;
 mod outages;
 mod pods;

@@ -87,6 +87,15 @@ pub enum AccessError {
         /// What kube said.
         source: Box<KubeconfigError>,
     },
+    /// The kubeconfig is no YAML, or a value in it is of the wrong type. What the parser says is
+    /// left out: it quotes the lines around, and they hold tokens and keys (D34).
+    #[error("the kubeconfig {} is malformed{place}; correct it there", file.display())]
+    Malformed {
+        /// The file.
+        file: PathBuf,
+        /// " at line 6, column 4", empty when the parser names no place.
+        place: String,
+    },
     /// The kubeconfig asks for a proxy.
     #[error(
         "the kubeconfig {files} sets proxy-url, which krane does not support; use a context with \
@@ -220,12 +229,17 @@ fn from_files(files: &[PathBuf], context: Option<&str>) -> Result<Config, Access
         files: join(files),
         source: Box::new(source),
     };
-    let mut merged = files
-        .iter()
-        .try_fold(Kubeconfig::default(), |merged, file| {
-            merged.merge(Kubeconfig::read_from(file)?)
-        })
-        .map_err(failed)?;
+    let mut merged = Kubeconfig::default();
+    for file in files {
+        let read = Kubeconfig::read_from(file).map_err(|error| match error {
+            KubeconfigError::Parse(error) => AccessError::Malformed {
+                file: file.clone(),
+                place: place(&error.to_string()),
+            },
+            other => failed(other),
+        })?;
+        merged = merged.merge(read).map_err(failed)?;
+    }
     if let Some(context) = context {
         merged.current_context = Some(context.to_owned());
     }
@@ -244,6 +258,19 @@ fn from_files(files: &[PathBuf], context: Option<&str>) -> Result<Config, Access
     let mut config = Config::try_from(merged).map_err(failed)?;
     config.proxy_url = None;
     Ok(config)
+}
+
+/// The place that a message of the YAML parser names, and nothing else of it.
+fn place(message: &str) -> String {
+    let number_after = |word: &str| {
+        let (_, rest) = message.split_once(word)?;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u64>().ok()
+    };
+    match (number_after("line "), number_after(" column ")) {
+        (Some(line), Some(column)) => format!(" at line {line}, column {column}"),
+        _ => String::new(),
+    }
 }
 
 fn wants_proxy(kubeconfig: &Kubeconfig) -> bool {

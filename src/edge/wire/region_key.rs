@@ -133,23 +133,39 @@ impl Wire {
         }
     }
 
-    /// Reads the answer to a question.
+    /// Reads the answer to a question. One that does not decode is none: unlike a state of the
+    /// stream it replaces nothing.
     pub fn answer(&self, message: &Bytes) -> Answer {
-        match self.read(message).0 {
-            Named::Object { key, change } => Answer::State { key, change },
-            Named::Nothing(_) => Answer::Empty,
+        match self.decode(message) {
+            Ok((Named::Object { key, change }, _)) => Answer::State { key, change },
+            Ok((Named::Nothing(_), _)) => Answer::Empty,
+            Err(error) => {
+                let seen = glimpse(message);
+                tracing::error!(
+                    controller = self.controller.name(),
+                    namespace = seen.namespace,
+                    name = seen.name,
+                    %error,
+                    "an answer of the control plane does not decode and is ignored; look for a \
+                     control plane that speaks another protocol than this krane"
+                );
+                Answer::Empty
+            }
         }
     }
 
     fn read(&self, message: &Bytes) -> (Named, u64) {
+        self.decode(message)
+            .unwrap_or_else(|error| undecodable(message, &error))
+    }
+
+    fn decode(&self, message: &Bytes) -> Result<(Named, u64), DecodeError> {
         match self.controller {
-            Controller::Deployments => match DeploymentState::decode(message.clone()) {
-                Ok(state) => {
-                    let version = state.version;
-                    (self.deployment(state), version)
-                }
-                Err(error) => undecodable(message, &error),
-            },
+            Controller::Deployments => {
+                let state = DeploymentState::decode(message.clone())?;
+                let version = state.version;
+                Ok((self.deployment(state), version))
+            }
         }
     }
 
@@ -165,7 +181,7 @@ impl Wire {
             Some(deployment_state::State::Delete(delete)) => {
                 let key = named_key(&delete.k8s_namespace, &delete.k8s_name);
                 named(key, || {
-                    validate_delete(&delete.k8s_namespace, &delete.k8s_name)?;
+                    validate_delete(&delete.k8s_namespace, &delete.k8s_name, &self.rules)?;
                     Ok(Change::Delete)
                 })
             }

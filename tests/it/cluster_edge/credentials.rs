@@ -176,6 +176,37 @@ async fn a_kubeconfig_that_wants_a_proxy_is_refused_with_the_reason() {
     assert!(matches!(open(access).await, Err(AccessError::Proxy { .. })));
 }
 
+/// D34: the parser quotes the lines around a mistake, and in a kubeconfig these hold tokens.
+#[tokio::test]
+async fn a_malformed_kubeconfig_is_named_with_the_place_and_never_quoted() {
+    let folder = tempfile::tempdir().unwrap();
+    for text in [
+        "users:\n- name: u\n  user:\n    token: canary-7\n   x: y\n",
+        "users: [{name: u, user: {token: [canary-7]}}]\n",
+        "users: canary-7\n",
+        "canary-7",
+        "{canary-7",
+        "\"canary-7\\q\"",
+        "users: [{name: u, user: {token: canary-7, exec: {env: canary-7}}}]\n",
+    ] {
+        let file = folder.path().join("config");
+        std::fs::write(&file, text).unwrap();
+        let access = KubeAccess::Kubeconfig {
+            files: vec![file],
+            context: None,
+        };
+        let error = open(access).await.unwrap_err();
+        let mut shown = format!("{error} {error:?}");
+        let mut cause = std::error::Error::source(&error);
+        while let Some(next) = cause {
+            shown = format!("{shown} {next} {next:?}");
+            cause = next.source();
+        }
+        assert!(!shown.contains("canary"), "{text}: {shown}");
+        assert!(shown.contains("line "), "{text}: {shown}");
+    }
+}
+
 #[tokio::test]
 async fn missing_files_are_named_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();

@@ -238,11 +238,6 @@ impl Rig {
     /// A start function for the probe at this path, which fails as its script says.
     pub(crate) fn probe(&self, path: &str) -> StartFn {
         let (rig, path) = (self.clone(), Arc::<str>::from(path));
-        let facts = Facts {
-            controller: None,
-            handler_limit: Some(LIMIT),
-        };
-        self.board.declare(&path, facts);
         Arc::new(move |supervisor| {
             let (rig, path) = (rig.clone(), Arc::clone(&path));
             Box::pin(async move { rig.start_probe(path, supervisor).await })
@@ -284,6 +279,11 @@ impl Rig {
     }
 
     pub(crate) fn leaf(&self, path: &'static str) -> ChildSpec {
+        let facts = Facts {
+            controller: None,
+            handler_limit: Some(LIMIT),
+        };
+        self.board.declare(&path.into(), facts);
         ChildSpec {
             id: path.rsplit('/').next().unwrap_or(path),
             path: path.into(),

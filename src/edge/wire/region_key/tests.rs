@@ -254,6 +254,14 @@ fn an_answer_keeps_the_name_it_came_with() {
     assert_eq!(wire().answer(&state(None, 0)), Answer::Empty);
 }
 
+/// A broken answer says nothing about the object: what was wanted of it before still is.
+#[test]
+fn an_answer_that_does_not_decode_is_none() {
+    let mut message = state(delete("ns", "n"), 0).to_vec();
+    message.extend(b"\x9a\x06\x7f");
+    assert_eq!(wire().answer(&message.into()), Answer::Empty);
+}
+
 /// What does not decode is quarantined or acknowledged, and never shows what was in it.
 #[test]
 fn an_undecodable_state_does_not_repeat_its_content() {

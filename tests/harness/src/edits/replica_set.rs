@@ -7,6 +7,7 @@ use super::{Change, Edit};
 const POD: &str = "/spec/template/spec";
 const CONTAINER: &str = "/spec/template/spec/containers/0";
 
+#[expect(clippy::needless_pass_by_value, reason = "the edits read better so")]
 fn op(op: &str, path: impl AsRef<str>, value: Value) -> Change {
     patch(json!([{"op": op, "path": path.as_ref(), "value": value}]))
 }
