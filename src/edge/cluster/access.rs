@@ -231,12 +231,15 @@ fn from_files(files: &[PathBuf], context: Option<&str>) -> Result<Config, Access
     };
     let mut merged = Kubeconfig::default();
     for file in files {
-        let read = Kubeconfig::read_from(file).map_err(|error| match error {
-            KubeconfigError::Parse(error) => AccessError::Malformed {
-                file: file.clone(),
-                place: place(&error.to_string()),
-            },
-            other => failed(other),
+        let read = Kubeconfig::read_from(file).map_err(|error| {
+            if let KubeconfigError::Parse(error) = &error {
+                let place = place(&error.to_string());
+                return AccessError::Malformed {
+                    file: file.clone(),
+                    place,
+                };
+            }
+            failed(error)
         })?;
         merged = merged.merge(read).map_err(failed)?;
     }

@@ -195,6 +195,10 @@ fn state(state: Option<deployment_state::State>, version: u64) -> Bytes {
     DeploymentState { version, state }.encode_to_vec().into()
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the oneof is optional on the wire"
+)]
 fn delete(namespace: &str, name: &str) -> Option<deployment_state::State> {
     Some(deployment_state::State::Delete(DeleteDeployment {
         k8s_namespace: namespace.into(),
@@ -202,6 +206,10 @@ fn delete(namespace: &str, name: &str) -> Option<deployment_state::State> {
     }))
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers make one for each check"
+)]
 fn check_unnamed(message: Bytes, expected_version: u64, expected_reason: &str) {
     match wire().stream_item(&message) {
         StreamItem::Unnamed { version, reason } => {
