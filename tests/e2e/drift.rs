@@ -76,7 +76,7 @@ async fn policy(world: &World) -> Outcome<Victim> {
             .map_err(|error| error.to_string())?;
         list.items
             .first()
-            .map(|policy| policy.name_any())
+            .map(kube::ResourceExt::name_any)
             .ok_or_else(|| "none".to_owned())
     })
     .await?;

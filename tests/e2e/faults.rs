@@ -479,7 +479,7 @@ async fn deletions_that_no_event_told_of_are_found() -> Outcome {
     let former = live
         .replica_sets
         .values()
-        .map(|set| set.uid())
+        .map(kube::ResourceExt::uid)
         .collect::<Vec<_>>();
 
     proxy.script(|call: &Call| {
@@ -527,7 +527,7 @@ async fn deletions_that_no_event_told_of_are_found() -> Outcome {
         .await?
         .replica_sets
         .values()
-        .map(|set| set.uid())
+        .map(kube::ResourceExt::uid)
         .collect();
     assert_ne!(former, now);
     agent.stop().await

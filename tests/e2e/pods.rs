@@ -259,7 +259,7 @@ async fn flapping_pods_are_told_at_every_flip() -> Outcome {
         .pods
         .values()
         .flatten()
-        .map(|pod| pod.name_any())
+        .map(kube::ResourceExt::name_any)
         .collect();
     let are_told = async |status: Status| {
         let started = Instant::now();

@@ -273,33 +273,33 @@ async fn every_field_has_its_effect_and_gives_it_back() -> Outcome {
     type Change = (&'static str, fn(&mut ApplyDeployment));
     let changes: [Change; 13] = [
         ("image", |state| {
-            state.image = "registry.example/app:well2".to_owned()
+            state.image = "registry.example/app:well2".to_owned();
         }),
         ("replicas", |state| state.replicas = 0),
         ("cpu", |state| state.cpu_millicores = 777),
         ("memory", |state| state.memory_mib = 333),
         ("port", |state| state.port = 9191),
         ("build id", |state| {
-            state.build_id = Some("build_x".to_owned())
+            state.build_id = Some("build_x".to_owned());
         }),
         ("variables", |state| {
-            state.encrypted_environment_variables = b"{}".to_vec().into()
+            state.encrypted_environment_variables = b"{}".to_vec().into();
         }),
         ("command", |state| {
-            state.command = vec!["run".to_owned(), "$(PORT)".to_owned()]
+            state.command = vec!["run".to_owned(), "$(PORT)".to_owned()];
         }),
         ("signal", |state| {
-            state.shutdown_signal = "SIGINT".to_owned()
+            state.shutdown_signal = "SIGINT".to_owned();
         }),
         ("health check", |state| {
-            state.healthcheck = Some(br#"{"path":"/x"}"#.to_vec().into())
+            state.healthcheck = Some(br#"{"path":"/x"}"#.to_vec().into());
         }),
         ("app", |state| state.app_id = "app_x".to_owned()),
         ("slug", |state| {
-            state.environment_slug = Some("staging".to_owned())
+            state.environment_slug = Some("staging".to_owned());
         }),
         ("commit", |state| {
-            state.git_commit_message = Some("costs $(PORT)".to_owned())
+            state.git_commit_message = Some("costs $(PORT)".to_owned());
         }),
     ];
     let world = world().await?;

@@ -1,5 +1,10 @@
 //! Rules of the house that no compiler checks.
 
+#![expect(
+    clippy::expect_used,
+    reason = "a test fails where it meets the unexpected"
+)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -74,10 +74,10 @@ async fn names_that_escape_and_numbers_at_their_limits_never_reach_the_api_serve
     };
     for id in ["a b", "a/b", "ä", "_a", "a_", &"a".repeat(64), "a\n"] {
         with("deployment_id", &|state| {
-            state.deployment_id = id.to_owned()
+            state.deployment_id = id.to_owned();
         });
         with("environment_id", &|state| {
-            state.environment_id = id.to_owned()
+            state.environment_id = id.to_owned();
         });
         with("build_id", &|state| state.build_id = Some(id.to_owned()));
     }
@@ -92,7 +92,7 @@ async fn names_that_escape_and_numbers_at_their_limits_never_reach_the_api_serve
         with("port", &|state| state.port = value);
     }
     with("shutdown_signal", &|state| {
-        state.shutdown_signal = "SIGFOO; rm -rf /".to_owned()
+        state.shutdown_signal = "SIGFOO; rm -rf /".to_owned();
     });
     with("command", &|state| state.command = vec!["a\0b".to_owned()]);
     with("image", &|state| state.image = "a b".to_owned());

@@ -157,7 +157,7 @@ async fn every_obstacle_holds_up_only_its_own_namespace_until_it_goes() -> Outco
         .await?;
     let kept = sets.get(&foreign.k8s_name).await?;
     if kept.metadata.deletion_timestamp.is_some()
-        || kept.spec != others.spec.map(|_| kept.spec.clone()).flatten()
+        || kept.spec != others.spec.and_then(|_| kept.spec.clone())
     {
         return Err(Failure::new("the foreign object was touched"));
     }
@@ -285,8 +285,8 @@ async fn without_patches(
                 .retain(|verb| verb != "patch" && verb != "create");
         }
     }
-    let roles = world.api.all::<ClusterRole>();
-    roles
+    let cluster_roles = world.api.all::<ClusterRole>();
+    cluster_roles
         .patch(
             "krane",
             &PatchParams::default(),

@@ -102,7 +102,7 @@ async fn stands(world: &World, peer: Peer) -> Outcome {
         let lines = agent.log().lines().map_err(|error| error.to_string())?;
         lines
             .into_iter()
-            .find(|line| line.text("target").contains("stream") && line.level() == "WARN")
+            .find(|line| line.text("message").contains("stream ended"))
             .ok_or_else(|| agent.log().tail(10))
     })
     .await
@@ -112,8 +112,9 @@ async fn stands(world: &World, peer: Peer) -> Outcome {
     println!(
         "{peer:?}: {connections} connections in {seconds:.1} s; {}: {}",
         said.text("code"),
-        said.text("message")
+        said.text("reason")
     );
+    assert!(!said.text("reason").is_empty(), "{peer:?}: {said:?}");
     let (code, body) = agent.health("live").await?;
     assert_eq!(code, 200, "{peer:?}: {body}");
     #[expect(clippy::cast_precision_loss, reason = "a handful")]

@@ -43,6 +43,7 @@ impl fmt::Debug for Edit {
 #[derive(Clone)]
 pub struct Victim {
     api: Api<DynamicObject>,
+    namespace: String,
     name: String,
     what: String,
     /// As krane left it.
@@ -89,6 +90,8 @@ impl Victim {
         );
         Ok(Self {
             api,
+            // Of a Namespace the audit log has its own name.
+            namespace: namespace.unwrap_or(name).to_owned(),
             name: name.to_owned(),
             what,
             intact,
@@ -156,6 +159,11 @@ impl Victim {
             &self.intact,
             &serde_json::to_value(live).map_err(|error| error.to_string())?,
         )
+    }
+
+    /// Its namespace and name, as the audit log has them.
+    pub fn place(&self) -> (&str, &str) {
+        (&self.namespace, &self.name)
     }
 
     /// Its name.

@@ -74,6 +74,19 @@ pub(crate) async fn sweep(api: &Api) -> Outcome {
     .await
 }
 
+/// For those who use their names again, or count what the cluster does.
+pub(crate) async fn namespaces_are_gone(api: &Api) -> Outcome {
+    eventually("namespaces are gone", limits::VERY_LONG, async || {
+        let managed = ListParams::default().labels(MANAGED);
+        let left = api.all::<Namespace>().list(&managed).await;
+        match left.map_err(|error| error.to_string())?.items.len() {
+            0 => Ok(()),
+            count => Err(format!("{count} are left")),
+        }
+    })
+    .await
+}
+
 async fn delete_all<K>(all: kube::Api<K>, api: &Api) -> Outcome
 where
     K: Resource<Scope = k8s_openapi::NamespaceResourceScope>

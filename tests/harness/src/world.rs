@@ -15,7 +15,7 @@ use crate::{
     AgentBuilder, Api, Live, Outcome, Quiet, eventually,
     machine::Permit,
     settled::{self, Pods},
-    sweep::sweep,
+    sweep::{namespaces_are_gone, sweep},
 };
 
 /// Part of every secret that the harness gives to krane; a log that shows it fails the test.
@@ -196,6 +196,12 @@ impl World {
             self.check(desired, gone, Pods::Whatever).await
         })
         .await
+    }
+
+    /// Deletes everything that krane made, and waits until it is gone, namespaces included.
+    pub async fn sweep(&self) -> Outcome {
+        sweep(&self.api).await?;
+        namespaces_are_gone(&self.api).await
     }
 
     /// A place in the audit log.

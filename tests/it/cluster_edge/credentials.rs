@@ -190,7 +190,7 @@ async fn a_malformed_kubeconfig_is_named_with_the_place_and_never_quoted() {
         "users: [{name: u, user: {token: canary-7, exec: {env: canary-7}}}]\n",
     ] {
         let file = folder.path().join("config");
-        std::fs::write(&file, text).unwrap();
+        fs::write(&file, text).unwrap();
         let access = KubeAccess::Kubeconfig {
             files: vec![file],
             context: None,
