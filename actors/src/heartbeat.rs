@@ -77,8 +77,8 @@ impl Heartbeat {
             }
             Err(failure) => {
                 if !std::mem::replace(&mut self.is_failing, true) {
-                    let (code, message) = (failure.code, failure.message);
-                    tracing::warn!(code, message, "heartbeat failed; the next one is in 30 s");
+                    let (code, reason) = (failure.code, failure.message);
+                    tracing::warn!(code, reason, "heartbeat failed; the next one is in 30 s");
                 }
             }
         }

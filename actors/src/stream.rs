@@ -197,17 +197,18 @@ impl Stream {
             memory.stream.last_end = Some(end.clone());
             is_news
         });
-        let (code, message) = (end.code, &end.message);
+        // No field may be called `message`: it would take the place of the sentence.
+        let (code, reason) = (end.code, &end.message);
         if end.is_oversize {
             self.metrics.states_oversize.inc();
             tracing::error!(
                 controller,
-                message,
+                reason,
                 "the control plane sent a message over the size limit; everything behind it is \
                  out of reach of the stream until it is replaced by a smaller one"
             );
         } else if is_news {
-            tracing::warn!(controller, code, message, "stream ended; reconnecting");
+            tracing::warn!(controller, code, reason, "stream ended; reconnecting");
         }
         let delay = RECONNECT_AFTER + RECONNECT_SPREAD.mul_f64(self.store.chance().unit());
         context.later(delay, StreamMessage::Connect);

@@ -18,7 +18,7 @@ mod trouble;
 
 use entry::{Entry, Urgency};
 pub use entry::{Phase, Settled};
-pub use trouble::{Trouble, TroubleKind};
+pub use trouble::{InTrouble, Trouble, TroubleKind};
 
 /// A key that waited this long goes first, whatever its version.
 pub const FAIRNESS: Duration = Duration::from_secs(30);
@@ -88,23 +88,6 @@ impl Outcome {
         wrote: false,
         repaired: None,
     };
-}
-
-/// A state in quarantine, or another key in trouble, as operators see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InTrouble {
-    /// The key.
-    pub key: WorkKey,
-    /// The version that fails; 0 where there is none.
-    pub version: u64,
-    /// What is wrong.
-    pub trouble: Trouble,
-    /// Attempts so far.
-    pub attempts: u32,
-    /// Since when it fails.
-    pub since: Moment,
-    /// When it is tried again.
-    pub retry_at: Moment,
 }
 
 /// The desired states of one controller and the order they are worked on.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::ids::{Moment, WorkKey};
+
 /// What kind of trouble a key is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TroubleKind {
@@ -73,4 +75,21 @@ impl Trouble {
         let spread = doubled.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
         spread.max(self.retry_after.unwrap_or(Duration::ZERO))
     }
+}
+
+/// A state in quarantine, or another key in trouble, as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InTrouble {
+    /// The key.
+    pub key: WorkKey,
+    /// The version that fails; 0 where there is none.
+    pub version: u64,
+    /// What is wrong.
+    pub trouble: Trouble,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Since when it fails.
+    pub since: Moment,
+    /// When it is tried again.
+    pub retry_at: Moment,
 }

@@ -7,7 +7,7 @@ use krane_testharness::{Outcome, limits};
 use super::{gauge, logged, no_panic};
 use crate::world;
 
-/// C12 (Acto, input validation), A47, D15: every name that is none and every number out of range is refused with its
+/// C12 (Acto, input validation), B31 (rhobs/observability-operator PR #1113), D15: every name that is none and every number out of range is refused with its
 /// field named; no request leaves the namespaces that are wanted.
 #[tokio::test(flavor = "multi_thread")]
 async fn names_that_escape_and_numbers_at_their_limits_never_reach_the_api_server() -> Outcome {
@@ -157,7 +157,7 @@ async fn names_that_escape_and_numbers_at_their_limits_never_reach_the_api_serve
     agent.stop().await
 }
 
-/// D28 and B32: two workloads of one name are both run, one is reported, and the conflict is shown.
+/// D28: two workloads of one name are both run, one is reported, and the conflict is shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_name_in_two_namespaces_runs_twice_and_is_reported_once() -> Outcome {
     let world = world().await?;

@@ -51,7 +51,7 @@ async fn complains(agent: &Agent, state: &ApplyDeployment, word: &str) -> Outcom
     .await
 }
 
-/// D11b, D15, A30, B26: a foreign object, a finalizer, a namespace that never ends, a quota and a refusing admission
+/// D11b, D15: a foreign object, a finalizer, a namespace that never ends, a quota and a refusing admission
 /// policy each hold up their own namespace; the others go on, and all is caught up with when the obstacle goes.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_obstacle_holds_up_only_its_own_namespace_until_it_goes() -> Outcome {
@@ -309,7 +309,7 @@ async fn without_patches(
     Ok(())
 }
 
-/// D13, D15, A30: objects that carry our label and little else are left alone, and disturb nobody.
+/// A30 (36b5384c3a), D13, D15: objects that carry our label and little else are left alone, and disturb nobody.
 #[tokio::test(flavor = "multi_thread")]
 async fn impostors_with_our_label_are_left_alone() -> Outcome {
     let world = world().await?;
