@@ -20,6 +20,10 @@ test-domain *ARGS:
 e2e *ARGS:
     scripts/e2e {{ARGS}}
 
+# Latencies, writes and throughput on a real Kubernetes control plane, with their targets
+bench *ARGS:
+    scripts/bench {{ARGS}}
+
 # Everything a change must pass, from a clean clone
 test-all:
     scripts/test-all
