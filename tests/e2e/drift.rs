@@ -11,7 +11,7 @@ use krane_testharness::{
     eventually, limits,
 };
 use kube::{
-    Api, ResourceExt as _,
+    Api,
     api::{ApiResource, DynamicObject, ListParams},
     core::GroupVersionKind,
 };

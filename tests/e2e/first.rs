@@ -15,7 +15,7 @@ async fn a_wanted_deployment_becomes_a_replica_set_and_its_pod_is_reported_runni
     world
         .settles(
             "web runs and is reported",
-            &[web.clone()],
+            std::slice::from_ref(&web),
             &[],
             limits::LONG,
         )

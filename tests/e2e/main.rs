@@ -18,6 +18,7 @@ mod pods;
 mod poison;
 mod shutdown;
 mod states;
+mod told;
 
 use krane_testharness::{Outcome, World};
 

@@ -255,10 +255,12 @@ async fn every_end_of_a_stream_is_counted_by_code_and_followed_by_a_calm_reconne
                 "{code:?}: again after {pause:?}"
             );
         }
-        let name = match code {
-            Code::Unauthenticated => "unauthenticated",
-            Code::PermissionDenied => "permission_denied",
-            _ => "ok",
+        let name = if code == Code::Unauthenticated {
+            "unauthenticated"
+        } else if code == Code::PermissionDenied {
+            "permission_denied"
+        } else {
+            "ok"
         };
         let metrics = agent.metrics().await?;
         let ends = metrics.get(&format!(

@@ -166,7 +166,12 @@ async fn one_name_in_two_namespaces_runs_twice_and_is_reported_once() -> Outcome
     world.control.push(samples::apply(first.clone()));
     let agent = world.agent().set("resync.interval", "24h").start().await?;
     world
-        .settles("the first runs", &[first.clone()], &[], limits::LONG)
+        .settles(
+            "the first runs",
+            std::slice::from_ref(&first),
+            &[],
+            limits::LONG,
+        )
         .await?;
     world.control.push(samples::apply(second.clone()));
     gauge(&agent, "krane_objects_name_conflict", 1.0).await?;
