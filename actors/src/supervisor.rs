@@ -18,12 +18,13 @@ use crate::cause::Cause;
 use crate::status::StatusBoard;
 
 mod child;
+mod ends;
 mod tasks;
 mod winding_down;
 mod work;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Starts one incarnation of a child below the given supervisor.
 pub type StartFn =

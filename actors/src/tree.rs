@@ -105,7 +105,7 @@ const INTAKE: Node = rest_for_one(
     "intake",
     &[
         // Its lanes finish the request they are at.
-        worker("reconciler", 256, Duration::from_millis(1_250)),
+        worker("reconciler", 256, Duration::from_millis(1_200)),
         worker("stream", 64, SHORT),
         worker("resync", 64, SHORT),
     ],

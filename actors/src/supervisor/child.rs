@@ -43,7 +43,7 @@ pub(super) struct Child {
     /// Used when budgets are per child.
     pub(super) budget: Budget,
     /// Whether the next start comes after being parked.
-    pub(super) is_parked: bool,
+    is_parked: bool,
     pub(super) status: Arc<StatusCell>,
     is_restart: bool,
 }
@@ -94,14 +94,18 @@ impl Child {
         }
     }
 
-    pub(super) fn begin_start(&mut self, now: Moment) {
+    /// Notes its start; whether it has to be reset for it.
+    pub(super) fn begin_start(&mut self, now: Moment) -> bool {
         self.phase = Phase::Starting;
         self.publish(Activity::Starting, now);
+        // One whose supervisor was gone at its end was never asked for.
+        self.status.take_sentence();
         // The cell outlives this supervisor, so restarts of the whole branch count as well.
         if self.status.note_start() && self.is_restart {
             self.status.update(|status| status.restarts += 1);
         }
         self.is_restart = true;
+        std::mem::take(&mut self.is_parked)
     }
 
     /// Puts it aside; says for how long. Pauses start over when it was there long enough since.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use krane_domain::ids::Moment;
-use krane_domain::restart::{Budget, Charge};
+use krane_domain::restart::Budget;
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::{oneshot, watch};
 
@@ -13,7 +13,7 @@ use crate::cause::Cause;
 use crate::status::{Activity, Occupancy, StatusCell};
 use crate::supervisor::child::{Child, Ending, Phase};
 use crate::supervisor::tasks::{Report, Tasks};
-use crate::supervisor::{End, OnExhausted, Pulse, Strategy, SupervisorSpec, Surroundings};
+use crate::supervisor::{End, Pulse, Strategy, SupervisorSpec, Surroundings};
 
 pub(super) struct Supervisor;
 
@@ -43,10 +43,10 @@ pub(super) struct Work {
     pulse: Option<Pulse>,
     is_prepared: bool,
     /// One budget for all, when spending it escalates.
-    budget: Budget,
-    chance: fastrand::Rng,
+    pub(super) budget: Budget,
+    pub(super) chance: fastrand::Rng,
     /// Ends of actors that are not known yet: a child can end before its start is reported.
-    early_ends: BTreeMap<ActorId, Ending>,
+    pub(super) early_ends: BTreeMap<ActorId, Ending>,
     _occupancy: Occupancy,
 }
 
@@ -170,7 +170,7 @@ impl Work {
         }
     }
 
-    fn now(&self) -> Moment {
+    pub(super) fn now(&self) -> Moment {
         self.surroundings.board.now()
     }
 
@@ -204,117 +204,8 @@ impl Work {
         }
     }
 
-    fn started(&mut self, index: usize, outcome: Result<ActorCell, Cause>) {
-        let now = self.now();
-        let Some(child) = self.children.get_mut(index) else {
-            return;
-        };
-        match outcome {
-            Ok(actor) => {
-                let id = actor.get_id();
-                child.is_parked = false;
-                child.phase = Phase::Up { actor, since: now };
-                if let Some(ending) = self.early_ends.remove(&id) {
-                    self.child_ended(index, ending);
-                }
-            }
-            Err(cause) => self.child_ended(index, Ending::Failed(cause)),
-        }
-        if !self
-            .children
-            .iter()
-            .any(|child| matches!(child.phase, Phase::Starting))
-        {
-            self.early_ends.clear();
-        }
-    }
-
-    fn stopped(&mut self, index: usize, outcome: Result<(), Cause>) {
-        let now = self.now();
-        match (outcome, self.children.get_mut(index)) {
-            (Ok(()), Some(child)) => child.rest_until(now, now),
-            (Err(cause), _) => self.give_up(cause),
-            (Ok(()), None) => {}
-        }
-    }
-
-    fn ended(&mut self, id: ActorId, ending: Ending) {
-        for (index, child) in self.children.iter().enumerate() {
-            match &child.phase {
-                Phase::Up { actor, .. } if actor.get_id() == id => {
-                    return self.child_ended(index, ending);
-                }
-                // Asked for; the task that stops it reports when it is over.
-                Phase::Ending { id: ending } if *ending == id => return,
-                Phase::Up { .. }
-                | Phase::Ending { .. }
-                | Phase::Down { .. }
-                | Phase::Starting
-                | Phase::Done => {}
-            }
-        }
-        if self
-            .children
-            .iter()
-            .any(|child| matches!(child.phase, Phase::Starting))
-        {
-            self.early_ends.insert(id, ending);
-        }
-    }
-
-    /// A child ended on its own, or its start failed: charges the failure, sets what is next.
-    fn child_ended(&mut self, index: usize, ending: Ending) {
-        let now = self.now();
-        let chance = self.chance.f64();
-        let Some(child) = self.children.get_mut(index) else {
-            return;
-        };
-        let up_for = child.up_for(now);
-        let Some(cause) = child.cause_of_restart(ending) else {
-            child.phase = Phase::Done;
-            child.publish(Activity::Stopped, now);
-            return;
-        };
-        let cause = match (child.status.take_sentence(), cause) {
-            (Some(sentence), Cause::Killed) => Cause::Hung(sentence),
-            (_, cause) => cause,
-        };
-        child.publish_failure(&cause, now);
-        if let Cause::Undead(_) = cause {
-            return self.give_up(cause);
-        }
-        let is_spent = match (&cause, self.spec.on_exhausted) {
-            (Cause::Unprepared(_), _) => false,
-            (Cause::Exhausted { .. }, OnExhausted::Park(_)) => true,
-            (_, OnExhausted::Park(_)) => child.budget.charge(now) == Charge::Spent,
-            (_, OnExhausted::Escalate) => self.budget.charge(now) == Charge::Spent,
-        };
-        match (is_spent, self.spec.on_exhausted) {
-            (false, _) => {
-                let pause = child.streak.failed(&child.spec.backoff, up_for, chance);
-                tracing::warn!(actor = %child.spec.path, %cause, kind = cause.kind(), ?pause, "restarting");
-                child.rest_until(now + pause, now);
-                self.tasks.wake(pause, Report::Due);
-            }
-            (true, OnExhausted::Park(backoff)) => {
-                let pause = child.park(&backoff, now, chance);
-                tracing::error!(actor = %child.spec.path, %cause, kind = cause.kind(), ?pause, "parked");
-                child.rest_until(now + pause, now);
-                self.tasks.wake(pause, Report::Due);
-            }
-            (true, OnExhausted::Escalate) => {
-                let path = Arc::clone(&child.spec.path);
-                child.phase = Phase::Down { due: now };
-                self.give_up(Cause::Exhausted {
-                    path,
-                    last: cause.to_string().into(),
-                });
-            }
-        }
-    }
-
     /// Stops all children and fails. Its own supervisor decides what becomes of it.
-    fn give_up(&mut self, cause: Cause) {
+    pub(super) fn give_up(&mut self, cause: Cause) {
         if self.giving_up.is_none() {
             tracing::warn!(actor = %self.spec.path, %cause, kind = cause.kind(), "giving up");
             self.giving_up = Some(cause);
@@ -371,8 +262,7 @@ impl Work {
         let child = &mut self.children[index];
         match child.phase {
             Phase::Down { due } if due <= now => {
-                let is_reset = child.is_parked;
-                child.begin_start(now);
+                let is_reset = child.begin_start(now);
                 let supervisor = self.myself.clone();
                 self.tasks
                     .start(index, &child.spec, is_reset, supervisor, &self.surroundings);

@@ -1,1 +1,225 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
+use krane_domain::ids::Controller;
+
+use super::{Crew, Kind, Node, SupervisorPolicy, TREE, TreeError, assemble, picture};
+use crate::root::STOP_TIMEOUT;
+use crate::status::StatusBoard;
+use crate::supervisor::{StartFn, Surroundings};
+
+const WORKERS: [&str; 8] = [
+    "root/heartbeat",
+    "root/deployments/observer/watch",
+    "root/deployments/observer/reporter",
+    "root/deployments/intake/reconciler",
+    "root/deployments/intake/stream",
+    "root/deployments/intake/resync",
+    "root/servers/rpc",
+    "root/servers/metrics",
+];
+
+fn surroundings() -> Surroundings {
+    let board = StatusBoard::new();
+    Surroundings {
+        board,
+        seed: 1,
+        grace: super::GRACE,
+    }
+}
+
+fn never() -> StartFn {
+    Arc::new(|_| Box::pin(std::future::pending()))
+}
+
+fn crew(paths: &[&str]) -> Crew {
+    let crew = paths
+        .iter()
+        .fold(Crew::default(), |crew, path| crew.worker(*path, never()));
+    crew.controller(
+        Controller::Deployments,
+        Arc::new(|| Box::pin(async { Ok(()) })),
+        Arc::new(|| {}),
+    )
+}
+
+fn policies(node: &Node) -> Vec<&SupervisorPolicy> {
+    match &node.kind {
+        Kind::Worker(_) => Vec::new(),
+        Kind::Supervisor(policy) => [policy]
+            .into_iter()
+            .chain(policy.children.iter().flat_map(policies))
+            .collect(),
+    }
+}
+
+#[test]
+fn the_picture_shows_the_tree_in_start_order() {
+    let expected = "\
+root (one_for_one)
+├── heartbeat
+├── controller:deployments (one_for_one)
+│   ├── observer (rest_for_one)
+│   │   ├── watch
+│   │   └── reporter
+│   └── intake (rest_for_one)
+│       ├── reconciler
+│       ├── stream
+│       └── resync
+└── servers (one_for_one)
+    ├── rpc
+    └── metrics
+";
+    assert_eq!(picture(&TREE), expected);
+}
+
+#[test]
+fn a_complete_crew_fits() {
+    let spec = assemble(&TREE, &crew(&WORKERS), &surroundings()).expect("everybody is there");
+    let paths: Vec<_> = spec.children.iter().map(|child| &*child.path).collect();
+    assert_eq!(
+        paths,
+        ["root/heartbeat", "root/deployments", "root/servers"]
+    );
+    let is_reset: Vec<_> = spec
+        .children
+        .iter()
+        .map(|child| child.reset.is_some())
+        .collect();
+    assert_eq!(
+        is_reset,
+        [false, true, false],
+        "only a controller keeps state above its workers"
+    );
+}
+
+#[test]
+fn whoever_is_missing_is_named() {
+    for missing in WORKERS {
+        let rest: Vec<_> = WORKERS
+            .into_iter()
+            .filter(|path| *path != missing)
+            .collect();
+        let error = assemble(&TREE, &crew(&rest), &surroundings()).expect_err("one is missing");
+        assert_eq!(
+            error,
+            TreeError::NoWorker {
+                path: missing.into()
+            }
+        );
+    }
+}
+
+#[test]
+fn whoever_is_too_many_is_named() {
+    let stranger = "root/deployments/intake/strem";
+    let paths: Vec<_> = WORKERS.into_iter().chain([stranger]).collect();
+    let error = assemble(&TREE, &crew(&paths), &surroundings()).expect_err("a typo");
+    assert_eq!(
+        error,
+        TreeError::UnknownWorker {
+            path: stranger.into()
+        }
+    );
+    // Supervisors and parts of names are no workers.
+    for path in [
+        "root",
+        "root/deployments",
+        "root/heart",
+        "root/heartbeat/x",
+        "heartbeat",
+        "",
+    ] {
+        assert!(TREE.worker(path).is_none(), "{path}");
+    }
+}
+
+#[test]
+fn a_controller_that_nobody_prepares_is_named() {
+    let crew = WORKERS
+        .iter()
+        .fold(Crew::default(), |crew, path| crew.worker(*path, never()));
+    let error = assemble(&TREE, &crew, &surroundings()).expect_err("nobody prepares it");
+    assert_eq!(
+        error,
+        TreeError::NoController {
+            controller: Controller::Deployments
+        }
+    );
+}
+
+#[test]
+fn the_board_knows_every_place_before_anything_runs() {
+    let board = StatusBoard::new();
+    TREE.declare(&board);
+    let workers: BTreeSet<_> = board
+        .all()
+        .into_iter()
+        .filter(|(_, cell)| {
+            cell.facts()
+                .is_some_and(|facts| facts.handler_limit.is_some())
+        })
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(workers, WORKERS.map(Arc::from).into());
+    let controller = |path: &str| board.find(path)?.facts()?.controller;
+    assert_eq!(
+        controller("root/deployments/intake"),
+        Some(Controller::Deployments)
+    );
+    assert_eq!(controller("root/servers"), None);
+}
+
+#[test]
+fn a_place_is_found_by_controller_and_name() {
+    let (path, capacity) = TREE
+        .place(Controller::Deployments, "stream")
+        .expect("it has a place");
+    assert_eq!(&*path, "root/deployments/intake/stream");
+    assert_eq!(
+        capacity,
+        TREE.worker(&path).expect("it is a worker").mailbox
+    );
+    assert_eq!(TREE.place(Controller::Deployments, "heartbeat"), None);
+}
+
+#[test]
+fn an_ordered_stop_fits_into_its_time_even_with_three_controllers() {
+    let Kind::Supervisor(root) = TREE.kind else {
+        panic!("the root supervises")
+    };
+    let is_controller = |node: &&Node| match &node.kind {
+        Kind::Supervisor(policy) => policy.controller.is_some(),
+        Kind::Worker(_) => false,
+    };
+    let one = root
+        .children
+        .iter()
+        .find(is_controller)
+        .expect("there is one")
+        .patience();
+    assert!(
+        TREE.patience() + 2 * one <= STOP_TIMEOUT,
+        "{:?} and {one:?}",
+        TREE.patience()
+    );
+}
+
+#[test]
+fn twenty_failures_in_a_row_spend_all_budgets_up_to_the_controller() {
+    let policies = policies(&TREE);
+    let controller = policies
+        .iter()
+        .find(|it| it.controller.is_some())
+        .expect("there is one");
+    for node in controller.children {
+        let Kind::Supervisor(group) = &node.kind else {
+            continue;
+        };
+        // Budgets of levels multiply.
+        assert!((group.intensity + 1) * (controller.intensity + 1) <= 20);
+        // A group spends its budget within its period, pauses included, as often as it takes.
+        assert!(controller.period >= Duration::from_mins(1) * 3);
+    }
+}
