@@ -5,6 +5,7 @@ use std::time::Duration;
 use krane_proto::ctrl::v1::{
     GetDesiredDeploymentStateRequest, HeartbeatRequest, RegionKey, ReportDeploymentStatusRequest,
     report_deployment_status_request as report,
+    report_deployment_status_request::update::instance::Status::{Pending, Running},
 };
 use krane_testcontrol::{Answer, Asked, Code, Kind, Method, State as _, samples};
 use tonic::Request;
@@ -61,7 +62,7 @@ async fn requests_without_token_or_region_are_refused_as_the_go_server_does() {
 
     let recorded = control.look(|seen| {
         seen.of(Method::Heartbeat)
-            .map(|request| request.code())
+            .map(krane_testcontrol::Request::code)
             .collect::<Vec<_>>()
     });
     assert_eq!(recorded.len(), 9);
@@ -135,8 +136,6 @@ async fn the_newest_report_of_each_name_is_kept_once_it_was_accepted() {
             }],
         })),
     };
-    use report::update::instance::Status::{Pending, Running};
-
     client
         .report_deployment_status(with_token(update(Pending)))
         .await
@@ -194,7 +193,7 @@ async fn a_client_that_goes_away_is_recorded_as_cancelled() {
     }
     control
         .wait_for("both cancels", LIMIT, |seen| {
-            let mut codes = seen.requests.iter().map(|request| request.code());
+            let mut codes = seen.requests.iter().map(krane_testcontrol::Request::code);
             codes
                 .all(|code| code == Some(Code::Cancelled))
                 .then_some(())
