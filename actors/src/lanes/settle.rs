@@ -71,6 +71,16 @@ pub(super) async fn settle(
     repair: Repair,
     context: &LaneContext,
 ) -> Result<Settlement, Stop> {
+    settle_from(rendered, repair, false, context).await
+}
+
+/// [`settle`], by someone who may just have seen that nothing has the object's name.
+pub(super) async fn settle_from(
+    rendered: &Rendered,
+    repair: Repair,
+    mut is_free: bool,
+    context: &LaneContext,
+) -> Result<Settlement, Stop> {
     let what = rendered.reference.to_string();
     for _ in 0..ROUNDS {
         let (live, fuse) = context.store.with(|memory| {
@@ -92,7 +102,12 @@ pub(super) async fn settle(
             }
             Decision::Create => {
                 writing(context)?;
-                let uid = match place(rendered, context).await? {
+                let place = if std::mem::take(&mut is_free) {
+                    Place::Free
+                } else {
+                    place(rendered, context).await?
+                };
+                let uid = match place {
                     Place::Free => None,
                     Place::Ours(uid) => Some(uid),
                     Place::Seen => continue,

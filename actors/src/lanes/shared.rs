@@ -69,9 +69,12 @@ pub(super) async fn bring_about(
     context
         .store
         .with(|memory| memory.memberless.remove(shared));
+    let mut is_free = false;
     if let SharedKey::Namespace(namespace) = shared {
-        if use_as_it_is(namespace, context).await? {
-            return Ok(Outcome::NOTHING_TO_DO);
+        match found_namespace(namespace, context).await? {
+            Found::Foreign => return Ok(Outcome::NOTHING_TO_DO),
+            Found::Nothing => is_free = true,
+            Found::Ours => {}
         }
     } else {
         let namespace = SharedKey::Namespace(Arc::clone(shared.namespace()));
@@ -91,7 +94,7 @@ pub(super) async fn bring_about(
         wrote,
         repaired,
         live,
-    } = settle::settle(&rendered, Repair::shared(was_settled), context).await?;
+    } = settle::settle_from(&rendered, Repair::shared(was_settled), is_free, context).await?;
     Ok(Outcome::Done {
         live,
         wrote,
@@ -110,14 +113,23 @@ fn render(shared: &SharedKey, context: &LaneContext) -> Option<Rendered> {
     kinds::render_shared(shared, &members, context.store.rules())
 }
 
-/// A namespace that somebody else made is used and not labelled.
-async fn use_as_it_is(namespace: &Arc<str>, context: &LaneContext) -> Result<bool, Stop> {
+/// What has the name of a namespace.
+enum Found {
+    /// One that somebody else made: it is used and not labelled.
+    Foreign,
+    /// One of ours.
+    Ours,
+    /// Nothing, a moment ago.
+    Nothing,
+}
+
+async fn found_namespace(namespace: &Arc<str>, context: &LaneContext) -> Result<Found, Stop> {
     let reference = kinds::shared_reference(&SharedKey::Namespace(Arc::clone(namespace)));
     if context
         .store
         .with(|memory| memory.view.get(&reference).is_some())
     {
-        return Ok(false);
+        return Ok(Found::Ours);
     }
     let found = context
         .cluster
@@ -134,9 +146,10 @@ async fn use_as_it_is(namespace: &Arc<str>, context: &LaneContext) -> Result<boo
             context
                 .store
                 .with(|memory| memory.foreign_namespaces.insert(Arc::clone(namespace)));
-            Ok(true)
+            Ok(Found::Foreign)
         }
-        Some(_) | None => Ok(false),
+        Some(_) => Ok(Found::Ours),
+        None => Ok(Found::Nothing),
     }
 }
 
