@@ -14,10 +14,8 @@ use std::{
 
 use http::StatusCode;
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::{Code, Kind, Method, Report, samples};
+use krane_testcontrol::{Code, Kind, samples};
 use krane_testharness::{Action, Agent, Call, Outcome, Proxy, Recorded, World, eventually, limits};
-use kube::ResourceExt as _;
-use tokio::{sync::watch, time::sleep};
 
 use crate::world;
 

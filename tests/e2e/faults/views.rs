@@ -1,23 +1,15 @@
 //! Views of the cluster that are not filled yet, or have a gap.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use http::StatusCode;
-use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::{Code, Kind, Method, Report, samples};
-use krane_testharness::{Action, Agent, Call, Outcome, Proxy, Recorded, World, eventually, limits};
+use krane_testcontrol::{Method, Report, samples};
+use krane_testharness::{Action, Call, Outcome, Proxy, limits};
 use kube::ResourceExt as _;
 use tokio::{sync::watch, time::sleep};
 
 use crate::world;
 
-use super::{through, writes};
+use super::through;
 
 /// Anvil/Sieve, start order (C18): an empty view that is not filled yet looks like "nothing exists".
 #[tokio::test(flavor = "multi_thread")]
