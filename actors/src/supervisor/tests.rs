@@ -9,4 +9,5 @@ mod order;
 mod preparation;
 mod silence;
 mod stopping;
+mod threads;
 mod undead;

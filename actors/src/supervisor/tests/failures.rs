@@ -52,6 +52,7 @@ async fn survives(kind: &'static str, fail: impl Fn(&Rig, &'static str)) {
         until("it works", || rig.count(&worked) == 1).await;
         assert_eq!(rig.status("root/a").restarts == 0, path != "root/a");
         assert_eq!(top.stop().await, Ok(()));
+        rig.assert_never_two();
     }
 }
 
@@ -125,6 +126,11 @@ async fn a_panic_in_started_is_survived_anywhere() {
 #[tokio::test(start_paused = true)]
 async fn an_error_in_started_is_survived_anywhere() {
     survives_at_start("error", BadStart::StartedFails).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hang_in_started_is_survived_anywhere() {
+    survives_at_start("hung", BadStart::StartedHangs).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::harness::{Rig, Tell, escalating, living_below, parking, pause, until};
+use super::harness::{BadStart, Rig, Tell, escalating, living_below, parking, pause, until};
 use crate::supervisor::{Strategy, SupervisorSpec};
 
 const SEEDS: u64 = 400;
@@ -88,6 +88,17 @@ async fn run(seed: u64) {
             rig.address(path).try_send(tell).is_ok()
         };
         if is_hit {
+            faults.push(path);
+        }
+        if chance.u8(..6) == 0 {
+            // Costs a fault only if it comes to a start of it; as a bound that will do.
+            let path = LEAVES[chance.usize(..LEAVES.len())];
+            let kinds = [
+                BadStart::Fails,
+                BadStart::PreStartPanics,
+                BadStart::StartedPanics,
+            ];
+            rig.bad_starts(path, kinds[chance.usize(..kinds.len())], 1);
             faults.push(path);
         }
         pause(Duration::from_millis(chance.u64(..400))).await;

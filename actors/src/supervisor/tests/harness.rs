@@ -66,6 +66,8 @@ pub(crate) enum BadStart {
     StartedPanics,
     /// `started` fails.
     StartedFails,
+    /// `started` never returns.
+    StartedHangs,
 }
 
 /// What happens to one probe, over all incarnations.
@@ -73,8 +75,10 @@ pub(crate) enum BadStart {
 pub(crate) struct Script {
     pub(crate) bad_starts: Vec<BadStart>,
     pub(crate) stopping_takes: Duration,
+    pub(crate) stopping_panics: bool,
     pub(crate) ticks_after: Option<Duration>,
     living: usize,
+    most_at_once: usize,
 }
 
 pub(crate) struct Probe {
@@ -96,6 +100,7 @@ impl Behaviour for Probe {
         match self.bad_start {
             Some(BadStart::StartedPanics) => panic!("started"),
             Some(BadStart::StartedFails) => return Err(ActorError("started failed".to_owned())),
+            Some(BadStart::StartedHangs) => std::future::pending().await,
             _ => self.rig.note("start", &self.path),
         }
         if let Some(delay) = self.rig.script(&self.path, |script| script.ticks_after) {
@@ -146,6 +151,7 @@ impl Actor for Broken {
 /// Everything a test needs to build a tree of probes and to see what becomes of it.
 #[derive(Clone)]
 pub(crate) struct Rig {
+    pub(crate) backoff: Backoff,
     pub(crate) board: StatusBoard,
     pub(crate) surroundings: Surroundings,
     journal: Arc<Mutex<Vec<String>>>,
@@ -161,6 +167,7 @@ impl Rig {
     pub(crate) fn with_seed(seed: u64) -> Self {
         let board = StatusBoard::new();
         Self {
+            backoff: Backoff::RESTART,
             surroundings: Surroundings {
                 board: board.clone(),
                 seed,
@@ -195,6 +202,17 @@ impl Rig {
 
     pub(crate) fn bad_starts(&self, path: &str, kind: BadStart, times: usize) {
         self.script(path, |script| script.bad_starts = vec![kind; times]);
+    }
+
+    /// No two incarnations of any probe ever were there at once.
+    pub(crate) fn assert_never_two(&self) {
+        for (path, script) in &*self.scripts.lock() {
+            assert!(
+                script.most_at_once <= 1,
+                "{} of {path} at once",
+                script.most_at_once
+            );
+        }
     }
 
     pub(crate) fn address(&self, path: &str) -> Address<Tell> {
@@ -256,11 +274,10 @@ impl Rig {
             }
             _ => {}
         }
-        let living = self.script(&path, |script| {
+        self.script(&path, |script| {
             script.living += 1;
-            script.living
+            script.most_at_once = script.most_at_once.max(script.living);
         });
-        assert_eq!(living, 1, "two incarnations of {path} at once");
         let arguments = ShellArguments {
             behaviour: Probe {
                 path: Arc::clone(&path),
@@ -291,7 +308,7 @@ impl Rig {
             start: self.probe(path),
             start_timeout: Some(Duration::from_secs(5)),
             shutdown: Shutdown::Stop(Duration::from_secs(1)),
-            backoff: Backoff::RESTART,
+            backoff: self.backoff,
             reset: None,
         }
     }
@@ -304,7 +321,7 @@ impl Rig {
             start: supervisor(spec, self.surroundings.clone()),
             start_timeout: None,
             shutdown: Shutdown::Stop(Duration::from_secs(5)),
-            backoff: Backoff::RESTART,
+            backoff: self.backoff,
             reset: None,
         }
     }

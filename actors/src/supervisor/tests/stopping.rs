@@ -87,6 +87,23 @@ async fn late_ones_are_killed_each_after_its_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_panic_while_stopping_holds_nobody_up() {
+    let rig = Rig::new();
+    let mut top = rig.start(tree(&rig)).await;
+    until("up", || rig.is_up("root") && rig.is_up("root/g")).await;
+    for path in ["root/z", "root/g/n/d", "root/a"] {
+        rig.script(path, |script| script.stopping_panics = true);
+    }
+    rig.journal();
+    assert_eq!(top.stop().await, Ok(()));
+    assert_eq!(
+        rig.journal(),
+        ["stop z", "stop g/n/d", "stop g/n/c", "stop g/b", "stop a"]
+    );
+    stays_down(&rig).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pending_restart_never_comes_after_a_stop() {
     let rig = Rig::new();
     let mut top = rig.start(tree(&rig)).await;
