@@ -115,7 +115,9 @@ fn directives(logging: &Logging) -> Result<EnvFilter, TelemetryError> {
     let level = logging.level.as_str();
     // Other crates tell how they work, not what krane decided.
     let others = if level == "error" { "error" } else { "warn" };
-    let ours = format!("{others},krane={level}");
+    // The Kubernetes client writes a line for each attempt while the API server is away; krane
+    // says once that it is.
+    let ours = format!("{others},kube_client=off,krane={level}");
     let text = logging.directives.as_deref().unwrap_or(&ours);
     EnvFilter::builder()
         .parse(text)

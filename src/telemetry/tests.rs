@@ -169,6 +169,14 @@ fn the_kubernetes_client_may_only_log_errors_whatever_rust_log_says() {
 }
 
 #[test]
+fn attempts_of_the_kubernetes_client_are_no_lines_unless_asked_for() {
+    let speak = || tracing::error!(target: "kube_client::client", "connection refused");
+    assert!(!written(&[], false, speak).contains("connection refused"));
+    let asked = written(&[("RUST_LOG", "kube_client=error")], false, speak);
+    assert!(asked.contains("connection refused"));
+}
+
+#[test]
 fn successes_are_sampled_by_their_end_and_failures_never() {
     let speak = || {
         for _ in 0..400 {
