@@ -1,0 +1,1 @@
+//! The world in memory: what krane's ports lead to when there is no cluster and no control plane.
