@@ -264,4 +264,8 @@ async fn fault_hook(key: &ObjectKey) {
 }
 
 #[cfg(not(feature = "fault-hooks"))]
+#[expect(
+    clippy::unused_async,
+    reason = "it has the shape of the hook that may wait"
+)]
 async fn fault_hook(_key: &ObjectKey) {}

@@ -1,1 +1,3 @@
 //! The world in memory: what krane's ports lead to when there is no cluster and no control plane.
+
+pub mod control_plane;

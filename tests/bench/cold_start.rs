@@ -8,8 +8,8 @@ use std::{
 use futures::{StreamExt as _, stream};
 use http::Request;
 use krane_proto::ctrl::v1::ApplyDeployment;
+use krane_sim::control_plane::{Kind, samples};
 use krane_testcluster::{AuditEntry, client_of};
-use krane_testcontrol::{Kind, samples};
 use krane_testharness::{Call, Failure, Outcome, Proxy, World, eventually, limits};
 use kube::{Client, client::Body};
 use tokio::sync::watch;
@@ -125,8 +125,8 @@ async fn agent(
         .look(|seen| seen.cursors(Kind::Deployments).len());
     let started = Instant::now();
     let agent = world.agent().spawn()?;
-    let opened = |seen: &krane_testcontrol::Seen| {
-        let mut watches = seen.of(krane_testcontrol::Method::Watch(Kind::Deployments));
+    let opened = |seen: &krane_sim::control_plane::Seen| {
+        let mut watches = seen.of(krane_sim::control_plane::Method::Watch(Kind::Deployments));
         watches.nth(before).map(|request| request.at - started)
     };
     let opened = world

@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use krane_proto::ctrl::v1::ApplyDeployment;
+use krane_sim::control_plane::Status;
 use krane_testcluster::ADMIN_USER;
-use krane_testcontrol::Status;
 use krane_testharness::{Failure, Outcome, World, limits};
 use kube::ResourceExt as _;
 
@@ -39,7 +39,7 @@ pub(crate) async fn measure(
         } else {
             Status::Pending
         };
-        let is_told = |seen: &krane_testcontrol::Seen| {
+        let is_told = |seen: &krane_sim::control_plane::Seen| {
             let delivered = seen.reports.get(&state.k8s_name)?;
             let instance = delivered.report.instances().first()?;
             (instance.status() == expected).then_some(delivered.at)

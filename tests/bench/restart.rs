@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::Kind;
+use krane_sim::control_plane::Kind;
 use krane_testharness::{Agent, Outcome, World, eventually, limits};
 
 use crate::figures::{Figures, Target};

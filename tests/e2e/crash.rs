@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use krane_testcontrol::{Kind, Seen};
+use krane_sim::control_plane::{Kind, Seen};
 use krane_testharness::{Action, Call, Outcome, Proxy, limits};
 
 use crate::world;

@@ -1,7 +1,7 @@
 //! What others do to krane's objects is undone.
 
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::samples;
+use krane_sim::control_plane::samples;
 use krane_testharness::{
     Agent, Outcome, World,
     edits::{

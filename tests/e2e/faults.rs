@@ -14,7 +14,7 @@ use std::{
 
 use http::StatusCode;
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::{Code, Kind, samples};
+use krane_sim::control_plane::{Code, Kind, samples};
 use krane_testharness::{Action, Agent, Call, Outcome, Proxy, Recorded, World, eventually, limits};
 
 use crate::world;
@@ -63,7 +63,7 @@ async fn a_passing_failure_is_not_skipped_and_the_cursor_waits_below_it() -> Out
             .control
             .look(|seen| seen.cursors(Kind::Deployments).len());
         world.control.cut_streams(Code::Unavailable);
-        let again = |seen: &krane_testcontrol::Seen| {
+        let again = |seen: &krane_sim::control_plane::Seen| {
             (seen.cursors(Kind::Deployments).len() > before).then_some(())
         };
         world
@@ -259,11 +259,11 @@ async fn being_told_to_wait_loses_nothing_and_is_obeyed() -> Outcome {
     world
         .settles("all are as wanted", &wanted, &[], limits::VERY_LONG)
         .await?;
-    let told = |seen: &krane_testcontrol::Seen| {
+    let told = |seen: &krane_sim::control_plane::Seen| {
         let told = |state: &ApplyDeployment| {
             let mut since = seen.requests[before..].iter();
             since.any(|request| {
-                matches!(&request.asked, krane_testcontrol::Asked::Report(report)
+                matches!(&request.asked, krane_sim::control_plane::Asked::Report(report)
                     if report.name() == state.k8s_name && report.is_running())
             })
         };

@@ -1,6 +1,6 @@
 //! The whole way: from the control plane's wish to a pod, and back as a report.
 
-use krane_testcontrol::{Report, Status, samples};
+use krane_sim::control_plane::{Report, Status, samples};
 use krane_testharness::{Failure, Outcome, address_of, limits};
 use kube::ResourceExt as _;
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
-use krane_testcontrol::{Kind, samples};
+use krane_sim::control_plane::{Kind, samples};
 use krane_testharness::{Agent, Outcome, World, eventually, limits};
 use serde_json::json;
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use krane_proto::ctrl::v1::ApplyDeployment;
+use krane_sim::control_plane::{Code, Kind, Method, samples};
 use krane_testcluster::{Component, Options};
-use krane_testcontrol::{Code, Kind, Method, samples};
 use krane_testharness::{Agent, Outcome, Quiet, World, eventually, limits};
 use tokio::time::sleep;
 
@@ -215,7 +215,7 @@ async fn a_silently_dead_link_is_replaced_and_the_cursor_is_kept() -> Outcome {
         .settles("the change is applied", &wanted, &[], limits::LONG)
         .await?;
     println!("applied {:?} after the link went dead", started.elapsed());
-    let two = |seen: &krane_testcontrol::Seen| {
+    let two = |seen: &krane_sim::control_plane::Seen| {
         let cursors = seen.cursors(Kind::Deployments);
         (cursors.len() == 2).then_some(cursors)
     };
@@ -236,7 +236,7 @@ async fn every_end_of_a_stream_is_counted_by_code_and_followed_by_a_calm_reconne
         world.control.fail(watch, code, u32::MAX);
         let agent = world.agent().start().await?;
         let before = world.control.look(|seen| seen.of(watch).count());
-        let arrivals = |seen: &krane_testcontrol::Seen| {
+        let arrivals = |seen: &krane_sim::control_plane::Seen| {
             let all: Vec<Instant> = seen
                 .of(watch)
                 .skip(before)

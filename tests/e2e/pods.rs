@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
 use krane_proto::ctrl::v1::ApplyDeployment;
+use krane_sim::control_plane::{Report, Status, samples};
 use krane_testcluster::Behaviour;
-use krane_testcontrol::{Report, Status, samples};
 use krane_testharness::{Agent, Failure, Outcome, World, eventually, limits};
 use kube::{ResourceExt as _, api::ListParams};
 use serde_json::{Value, json};
@@ -263,7 +263,7 @@ async fn flapping_pods_are_told_at_every_flip() -> Outcome {
         .collect();
     let are_told = async |status: Status| {
         let started = Instant::now();
-        let all = |seen: &krane_testcontrol::Seen| {
+        let all = |seen: &krane_sim::control_plane::Seen| {
             let instances = seen.report(&web.k8s_name)?.instances();
             let all = instances.iter().all(|instance| instance.status() == status);
             (instances.len() == 2 && all).then_some(())

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::{Kind, samples};
+use krane_sim::control_plane::{Kind, samples};
 use krane_testharness::{Agent, Failure, Outcome, World, eventually, limits};
 
 use crate::KRANE;
@@ -96,7 +96,7 @@ async fn roll_out(world: &World, mut bad: Vec<ApplyDeployment>) -> Outcome<Durat
             .push_spoiled(samples::apply(state), samples::truncated);
     }
     world.push_all(second);
-    let all_run = |seen: &krane_testcontrol::Seen| {
+    let all_run = |seen: &krane_sim::control_plane::Seen| {
         good.iter()
             .all(|state| seen.running(&state.k8s_name))
             .then(Instant::now)
@@ -106,7 +106,7 @@ async fn roll_out(world: &World, mut bad: Vec<ApplyDeployment>) -> Outcome<Durat
         .wait_for("all good ones run", limits::VERY_LONG, all_run)
         .await?;
     world.control.push_all(good.iter().map(samples::delete));
-    let all_gone = |seen: &krane_testcontrol::Seen| {
+    let all_gone = |seen: &krane_sim::control_plane::Seen| {
         good.iter()
             .all(|state| seen.deleted(&state.k8s_name))
             .then_some(())

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use krane_testcontrol::{Code, Kind, Method};
+use krane_sim::control_plane::{Code, Kind, Method};
 use krane_testharness::{Action, Call, Outcome, Proxy, Signal, limits};
 use tokio::time::sleep;
 
@@ -25,10 +25,10 @@ async fn either_signal_ends_it_with_code_0_and_streams_closed() -> Outcome {
         let status = agent.wait(Duration::from_secs(10)).await?;
         println!("{signal:?}: {status} after {:?}", started.elapsed());
         assert!(status.success(), "{signal:?}: {status}");
-        let ended = |seen: &krane_testcontrol::Seen| {
+        let ended = |seen: &krane_sim::control_plane::Seen| {
             seen.of(Method::Watch(Kind::Deployments))
                 .last()
-                .and_then(krane_testcontrol::Request::code)
+                .and_then(krane_sim::control_plane::Request::code)
         };
         let code = world
             .control

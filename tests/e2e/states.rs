@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::samples;
+use krane_sim::control_plane::samples;
 use krane_testharness::{Agent, Outcome, World, eventually, limits};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! What the control plane is told, and what it no longer knows.
 
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Namespace};
-use krane_testcontrol::{Asked, Kind, Method, Report, samples};
+use krane_sim::control_plane::{Asked, Kind, Method, Report, samples};
 use krane_testharness::{Outcome, eventually, limits};
 use kube::{Api, api::PostParams};
 use serde_json::json;
@@ -178,7 +178,7 @@ async fn restarts_tell_everything_without_a_stampede() -> Outcome {
         wanted[0].replicas = round + 1;
         world.control.push(samples::apply(wanted[0].clone()));
         let name = wanted[0].k8s_name.clone();
-        let live = |seen: &krane_testcontrol::Seen| {
+        let live = |seen: &krane_sim::control_plane::Seen| {
             let report = seen.report(&name)?;
             let all = usize::try_from(round + 1) == Ok(report.instances().len());
             (all && report.is_running()).then_some(())

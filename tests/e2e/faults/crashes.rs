@@ -1,6 +1,6 @@
 //! A crash between two steps of one state.
 
-use krane_testcontrol::{Method, samples};
+use krane_sim::control_plane::{Method, samples};
 use krane_testharness::{Action, Call, Outcome, Proxy, limits};
 
 use crate::world;
@@ -65,7 +65,7 @@ async fn a_crash_before_the_report_is_made_good_by_the_next_start() -> Outcome {
     );
     let mut agent = world.agent().spawn()?;
     let reporting =
-        |seen: &krane_testcontrol::Seen| seen.of(Method::ReportDeployment).next().map(drop);
+        |seen: &krane_sim::control_plane::Seen| seen.of(Method::ReportDeployment).next().map(drop);
     world
         .control
         .wait_for("a report", limits::LONG, reporting)

@@ -2,7 +2,7 @@
 
 use std::{fs, sync::Arc};
 
-use krane_testcontrol::samples;
+use krane_sim::control_plane::samples;
 use krane_testharness::{Action, Call, Outcome, Proxy, limits};
 use parking_lot::Mutex;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use krane_testcontrol::{Method, Report, samples};
+use krane_sim::control_plane::{Method, Report, samples};
 use krane_testharness::{Action, Call, Outcome, Proxy, limits};
 use kube::ResourceExt as _;
 use tokio::{sync::watch, time::sleep};
@@ -68,7 +68,7 @@ async fn nothing_is_concluded_before_the_first_lists() -> Outcome {
     let zero = world.control.look(|seen| {
         let mut since = seen.requests[before..].iter();
         since.any(|request| {
-            matches!(&request.asked, krane_testcontrol::Asked::Report(Report::Update { name, instances })
+            matches!(&request.asked, krane_sim::control_plane::Asked::Report(Report::Update { name, instances })
                 if instances.is_empty() && *name != wanted[0].k8s_name)
         })
     });

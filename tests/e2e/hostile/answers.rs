@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::{Answer, Code, Kind, Method, samples};
+use krane_sim::control_plane::{Answer, Code, Kind, Method, samples};
 use krane_testharness::{Agent, Outcome, World, eventually, limits};
 use serde_json::json;
 

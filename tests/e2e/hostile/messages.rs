@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::{Code, Kind, samples};
+use krane_sim::control_plane::{Code, Kind, samples};
 use krane_testharness::{Outcome, World, limits};
 
 use super::{gauge, logged, no_panic};

@@ -1,7 +1,7 @@
 //! Names, ids and numbers.
 
 use krane_proto::ctrl::v1::{ApplyDeployment, AutoscalingPolicy};
-use krane_testcontrol::{Report, samples};
+use krane_sim::control_plane::{Report, samples};
 use krane_testharness::{Outcome, limits};
 
 use super::{gauge, logged, no_panic};

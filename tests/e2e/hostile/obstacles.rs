@@ -10,7 +10,7 @@ use k8s_openapi::api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::samples;
+use krane_sim::control_plane::samples;
 use krane_testharness::{Agent, LogLine, Outcome, World, eventually, limits};
 use kube::{
     Resource, ResourceExt as _,
@@ -369,7 +369,7 @@ async fn impostors_with_our_label_are_left_alone() -> Outcome {
     }
     let empty = world.control.look(|seen| {
         seen.requests.iter().any(|request| {
-            matches!(&request.asked, krane_testcontrol::Asked::Desired { id } if id.is_empty())
+            matches!(&request.asked, krane_sim::control_plane::Asked::Desired { id } if id.is_empty())
         })
     });
     assert!(!empty, "an empty id was sent");

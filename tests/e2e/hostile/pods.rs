@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::{Status, samples};
+use krane_sim::control_plane::{Status, samples};
 use krane_testharness::{Outcome, limits};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};

@@ -13,8 +13,8 @@ use std::{
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use krane_proto::ctrl::v1::ApplyDeployment;
+use krane_sim::control_plane::{Code, Kind, Method, samples};
 use krane_testcluster::Options;
-use krane_testcontrol::{Code, Kind, Method, samples};
 use krane_testharness::{Agent, Failure, Outcome, Quiet, World, eventually, limits::LONG};
 use serde_json::json;
 use tokio::{signal, time::sleep};

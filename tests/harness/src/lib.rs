@@ -3,7 +3,7 @@
 //! ```no_run
 //! # async fn example() -> krane_testharness::Outcome {
 //! use krane_testharness::{World, limits::LONG};
-//! use krane_testcontrol::samples;
+//! use krane_sim::control_plane::samples;
 //!
 //! let world = World::shared("target/debug/krane").await?;
 //! let web = samples::deployment(&world.namespace(1), "web");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
 use krane_proto::ctrl::v1::ApplyDeployment;
-use krane_testcontrol::{Delivered, Report, Status};
+use krane_sim::control_plane::{Delivered, Report, Status};
 use kube::ResourceExt as _;
 
 use crate::{Live, address_of};

@@ -7,8 +7,8 @@ use std::{
 };
 
 use krane_proto::ctrl::v1::ApplyDeployment;
+use krane_sim::control_plane::{ControlPlane, samples};
 use krane_testcluster::{AuditEntry, AuditMark, Cluster, KRANE_USER, Options};
-use krane_testcontrol::{ControlPlane, samples};
 use tokio::sync::OnceCell;
 
 use crate::{

@@ -108,8 +108,8 @@ impl AgentBuilder {
 
     fn config(&self, rpc: u16, metrics: u16, admin: u16) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
-        writeln!(text, "region = {:?}", krane_testcontrol::REGION)?;
-        writeln!(text, "platform = {:?}", krane_testcontrol::PLATFORM)?;
+        writeln!(text, "region = {:?}", krane_sim::control_plane::REGION)?;
+        writeln!(text, "platform = {:?}", krane_sim::control_plane::PLATFORM)?;
         writeln!(text, "rpc_port = {rpc}")?;
         writeln!(
             text,

@@ -14,7 +14,7 @@ use krane_proto::ctrl::v1::{
 use prost::{DecodeError, Message as _};
 use tonic::{Code, Response, Status, server::UnaryService};
 
-use crate::{
+use super::{
     Answer, Asked, Kind, Method, Report, Request, check, service::Serving, shared::Shared,
 };
 

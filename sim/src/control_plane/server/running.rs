@@ -16,7 +16,7 @@ use tokio::{
 use tokio_stream::{StreamExt as _, wrappers::TcpListenerStream};
 use tonic::transport::Server;
 
-use crate::{Error, service::Service, shared::Shared, valve::Valves};
+use super::{Error, service::Service, shared::Shared, valve::Valves};
 
 /// How long a restart waits for its port: another program may hold it for a moment.
 const PORT_LIMIT: Duration = Duration::from_secs(20);

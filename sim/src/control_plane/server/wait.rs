@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::timeout;
 
-use crate::{ControlPlane, Seen};
+use super::{ControlPlane, Seen};
 
 /// What a test waited for did not come. Its `Debug` is its `Display`, for `unwrap`.
 pub struct TimedOut {

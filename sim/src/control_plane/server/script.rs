@@ -5,10 +5,14 @@ use std::{collections::BTreeMap, time::Duration};
 use bytes::Bytes;
 use tonic::Code;
 
-use crate::{
-    Answer, ControlPlane, Delivered, Kind, Method, Seen, State, row::Row, shared::Inner,
+use super::{
+    Answer, ControlPlane, Delivered, Kind, Method, Seen, State, row::Row, shared::Stores,
     store::Store,
 };
+
+/// Everything a control plane wanted at one moment.
+#[derive(Clone, Debug)]
+pub struct Backup(Stores);
 
 impl ControlPlane {
     /// Wants this from now on: streams get it at once, `GetDesired…` answers it. A state without a version gets the
@@ -60,7 +64,18 @@ impl ControlPlane {
 
     /// Forgets everything it wants, as a control plane restored from nothing: versions begin at 1 again.
     pub fn lose_memory(&self) {
-        self.shared.change(Inner::lose_memory);
+        self.shared.change(|inner| inner.restore(Stores::default()));
+    }
+
+    /// A copy of everything it wants, for [`restore`](Self::restore).
+    pub fn backup(&self) -> Backup {
+        Backup(self.shared.look().stores())
+    }
+
+    /// Wants again what it wanted when the copy was made, as a control plane restored from an old backup: versions
+    /// continue behind the copy's newest, so they repeat. Streams that are open go on behind what they have sent.
+    pub fn restore(&self, backup: &Backup) {
+        self.shared.change(|inner| inner.restore(backup.0.clone()));
     }
 
     /// Whether replaced rows are kept and streamed, too.

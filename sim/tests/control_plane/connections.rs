@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use krane_proto::ctrl::v1::HeartbeatRequest;
-use krane_testcontrol::{Kind, samples};
+use krane_sim::control_plane::{Kind, samples};
 use tokio::time::timeout;
 
 use crate::support::{LIMIT, client, control, region, versions, watch, with_token};

@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tonic::Code;
 
-use crate::{Asked, Kind, Method, Request, Seen, faults::Faults, store::Store};
+use super::{Asked, Kind, Method, Request, Seen, faults::Faults, store::Store};
 
 /// Everything under one lock, and a counter that moves with every change.
 #[derive(Debug)]
@@ -18,12 +18,18 @@ pub(crate) struct Shared {
 
 #[derive(Debug, Default)]
 pub(crate) struct Inner {
-    deployments: Store,
-    sentinels: Store,
-    policies: Store,
+    stores: Stores,
     pub(crate) faults: Faults,
     pub(crate) seen: Seen,
     pub(crate) cuts: Cuts,
+}
+
+/// What it wants of each kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stores {
+    deployments: Store,
+    sentinels: Store,
+    policies: Store,
 }
 
 /// Streams opened before the newest cut of their kind end with its code.
@@ -54,16 +60,19 @@ fn index(kind: Kind) -> usize {
 impl Inner {
     pub(crate) fn store(&mut self, kind: Kind) -> &mut Store {
         match kind {
-            Kind::Deployments => &mut self.deployments,
-            Kind::Sentinels => &mut self.sentinels,
-            Kind::Policies => &mut self.policies,
+            Kind::Deployments => &mut self.stores.deployments,
+            Kind::Sentinels => &mut self.stores.sentinels,
+            Kind::Policies => &mut self.stores.policies,
         }
     }
 
-    pub(crate) fn lose_memory(&mut self) {
-        self.deployments = Store::default();
-        self.sentinels = Store::default();
-        self.policies = Store::default();
+    pub(crate) fn stores(&self) -> Stores {
+        self.stores.clone()
+    }
+
+    /// Goes on from this copy; streams that are open go on behind what they have sent.
+    pub(crate) fn restore(&mut self, stores: Stores) {
+        self.stores = stores;
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tonic::Code;
 
-use crate::Method;
+use super::Method;
 
 /// The faults of every method.
 #[derive(Debug, Default)]

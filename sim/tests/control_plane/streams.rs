@@ -1,7 +1,7 @@
 //! Desired-state streams.
 
 use futures::FutureExt as _;
-use krane_testcontrol::{Code, Kind, Method, samples};
+use krane_sim::control_plane::{Code, Kind, Method, samples};
 use prost::Message as _;
 
 use crate::support::{LIMIT, client, control, versions, watch};
@@ -43,8 +43,9 @@ async fn headers_wait_for_the_first_message() {
     let control = control().await;
     let mut client = client(&control).await;
     let mut opening = Box::pin(watch(&mut client, 0));
-    let opened =
-        |seen: &krane_testcontrol::Seen| (seen.open_watches(Kind::Deployments) == 1).then_some(());
+    let opened = |seen: &krane_sim::control_plane::Seen| {
+        (seen.open_watches(Kind::Deployments) == 1).then_some(())
+    };
     tokio::select! {
         biased;
         _ = &mut opening => panic!("headers came before a message"),
@@ -75,10 +76,10 @@ async fn a_cut_ends_open_streams_with_its_code_and_leaves_later_ones_alone() {
     control.cut_streams(Code::Ok);
     assert!(stream.message().await.unwrap().is_none());
 
-    let codes = |seen: &krane_testcontrol::Seen| {
+    let codes = |seen: &krane_sim::control_plane::Seen| {
         let watches = seen.of(Method::Watch(Kind::Deployments));
         watches
-            .map(krane_testcontrol::Request::code)
+            .map(krane_sim::control_plane::Request::code)
             .collect::<Option<Vec<_>>>()
     };
     let codes = control.wait_for("both ends", LIMIT, codes).await.unwrap();
@@ -127,4 +128,27 @@ async fn spoiled_and_raw_messages_go_out_as_they_are() {
     let mut stream = watch(&mut client(&control).await, 0).await.unwrap();
     assert_eq!(versions(&mut stream, 1).await, [version + 1]);
     assert!(stream.message().await.is_err());
+}
+
+#[tokio::test]
+async fn a_restored_copy_is_streamed_and_its_versions_repeat() {
+    let control = control().await;
+    let mut client = client(&control).await;
+    control.push(samples::apply(samples::deployment("ws", "old")));
+    let backup = control.backup();
+    control.push(samples::apply(samples::deployment("ws", "lost")));
+    let mut before = watch(&mut client, 0).await.unwrap();
+    assert_eq!(versions(&mut before, 2).await, [1, 2]);
+
+    control.restore(&backup);
+    assert_eq!(control.newest(Kind::Deployments), 1);
+    let mut after = watch(&mut client, 0).await.unwrap();
+    assert_eq!(versions(&mut after, 1).await, [1]);
+    assert_eq!(
+        control.push(samples::apply(samples::deployment("ws", "new"))),
+        2
+    );
+    assert_eq!(versions(&mut after, 1).await, [2]);
+    // Who is past the copy hears of nothing until its versions are passed.
+    assert!(before.message().now_or_never().is_none());
 }

@@ -6,7 +6,7 @@ use krane_proto::ctrl::v1::{
     DeploymentState, RegionKey, WatchDeploymentsRequest,
     cluster_service_client::ClusterServiceClient,
 };
-use krane_testcontrol::{ControlPlane, PLATFORM, REGION};
+use krane_sim::control_plane::{ControlPlane, PLATFORM, REGION};
 use tonic::{
     Request, Status, Streaming,
     transport::{Channel, Endpoint},

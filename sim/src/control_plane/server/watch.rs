@@ -13,7 +13,7 @@ use krane_proto::ctrl::v1::WatchDeploymentsRequest;
 use prost::Message as _;
 use tonic::{Code, Response, Status, server::ServerStreamingService};
 
-use crate::{Asked, Kind, Method, Request, check, row::Row, service::Serving, shared::Shared};
+use super::{Asked, Kind, Method, Request, check, row::Row, service::Serving, shared::Shared};
 
 /// As the Go control plane reads its database.
 const PAGE: usize = 100;

@@ -13,7 +13,7 @@ use tonic::{
     server::{Grpc, NamedService},
 };
 
-use crate::{Method, codec::RawCodec, shared::Shared, unary, watch};
+use super::{Method, codec::RawCodec, shared::Shared, unary, watch};
 
 /// `ctrl.v1.ClusterService`, message bodies as bytes.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use krane_proto::ctrl::v1::{
     report_deployment_status_request as report,
     report_deployment_status_request::update::instance::Status::{Pending, Running},
 };
-use krane_testcontrol::{Answer, Asked, Code, Kind, Method, State as _, samples};
+use krane_sim::control_plane::{Answer, Asked, Code, Kind, Method, State as _, samples};
 use tonic::Request;
 
 use crate::support::{LIMIT, client, control, region, watch, with_token};
@@ -62,7 +62,7 @@ async fn requests_without_token_or_region_are_refused_as_the_go_server_does() {
 
     let recorded = control.look(|seen| {
         seen.of(Method::Heartbeat)
-            .map(krane_testcontrol::Request::code)
+            .map(krane_sim::control_plane::Request::code)
             .collect::<Vec<_>>()
     });
     assert_eq!(recorded.len(), 9);
@@ -193,7 +193,10 @@ async fn a_client_that_goes_away_is_recorded_as_cancelled() {
     }
     control
         .wait_for("both cancels", LIMIT, |seen| {
-            let mut codes = seen.requests.iter().map(krane_testcontrol::Request::code);
+            let mut codes = seen
+                .requests
+                .iter()
+                .map(krane_sim::control_plane::Request::code);
             codes
                 .all(|code| code == Some(Code::Cancelled))
                 .then_some(())

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use krane_proto::ctrl::v1::{RegionKey, ReportSentinelStatusRequest};
 use tonic::Code;
 
-use crate::{Kind, Method};
+use super::{Kind, Method};
 
 pub use krane_proto::ctrl::v1::report_deployment_status_request::update::{
     Instance, instance::Status,

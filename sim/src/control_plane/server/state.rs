@@ -6,7 +6,7 @@ use krane_proto::ctrl::v1::{
 };
 use prost::Message;
 
-use crate::Kind;
+use super::Kind;
 
 /// A message of a desired-state stream.
 pub trait State: Message + Clone + Default + 'static {

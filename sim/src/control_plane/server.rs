@@ -4,7 +4,7 @@
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
-//! use krane_testcontrol::{ControlPlane, samples};
+//! use krane_sim::control_plane::{ControlPlane, samples};
 //!
 //! let control = ControlPlane::start("a-token").await?;
 //! let version = control.push(samples::apply(samples::deployment("ws1", "web")));
@@ -26,10 +26,10 @@ mod error;
 mod faults;
 mod kind;
 mod row;
+mod running;
 pub mod samples;
 mod script;
 mod seen;
-mod server;
 mod service;
 mod shared;
 mod state;
@@ -41,8 +41,9 @@ mod watch;
 
 pub use error::Error;
 pub use kind::{Kind, Method};
+pub use running::ControlPlane;
+pub use script::Backup;
 pub use seen::{Asked, Delivered, Instance, Report, Request, Seen, Status};
-pub use server::ControlPlane;
 pub use state::State;
 pub use store::Answer;
 pub use tonic::Code;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use tonic::Code;
 
-use crate::row::Row;
+use super::row::Row;
 
 /// What `GetDesired…` says about one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Answer {
 }
 
 /// The rows of one kind.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     newest: u64,
     rows: BTreeMap<u64, Row>,
