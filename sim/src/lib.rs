@@ -1,3 +1,4 @@
 //! The world in memory: what krane's ports lead to when there is no cluster and no control plane.
 
 pub mod control_plane;
+pub mod hooks;
