@@ -131,13 +131,4 @@ impl StatusBoard {
         }
         cell.is_some()
     }
-
-    /// Kills the actor at `path`, as its supervisor would. Whether one lives there.
-    pub fn kill(&self, path: &str) -> bool {
-        let occupant = self.find(path).and_then(|cell| cell.occupant());
-        if let Some(actor) = &occupant {
-            actor.kill();
-        }
-        occupant.is_some()
-    }
 }

@@ -102,6 +102,16 @@ impl StatusCell {
 }
 
 impl StatusBoard {
+    /// Kills the actor at `path`, as its supervisor would. Whether one lives there.
+    #[cfg(any(test, feature = "kill"))]
+    pub fn kill(&self, path: &str) -> bool {
+        let occupant = self.find(path).and_then(|cell| cell.occupant());
+        if let Some(actor) = &occupant {
+            actor.kill();
+        }
+        occupant.is_some()
+    }
+
     /// Kills whatever runs at `path` and below.
     ///
     /// Returns when all of it is gone with its state, or says what does not die within `grace`.
