@@ -101,10 +101,19 @@ impl Agent {
             metrics: &self.metrics,
         };
         let path = "root/heartbeat";
+        let contacts: Vec<_> = self
+            .controllers
+            .iter()
+            .map(ControllerWorkers::contact)
+            .collect();
         crew = crew.worker(
             path,
             places.start(path, move || {
-                Heartbeat::new(Arc::clone(&control_plane), Arc::clone(&known))
+                Heartbeat::new(
+                    Arc::clone(&control_plane),
+                    Arc::clone(&known),
+                    contacts.clone(),
+                )
             })?,
         );
         let served = [("rpc", servers.rpc), ("metrics", servers.metrics)];

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use crate::actor::{Behaviour, ShellArguments};
 use crate::address::Address;
 use crate::chance::Chance;
+use crate::contact::Contact;
 use crate::lanes::LaneContext;
 use crate::metrics::{ActorMetrics, ControllerMetrics};
 use crate::ports::{Clock, Cluster, ControlPlane};
@@ -105,6 +106,11 @@ impl ControllerWorkers {
         &self.store
     }
 
+    /// Its contact with the control plane, for whoever notices a sign of life.
+    pub fn contact(&self) -> Contact {
+        Contact::new(Arc::clone(&self.store), self.reporter.clone())
+    }
+
     /// How a worker is started, by its id in the tree; `None` for an id that is no worker here.
     /// `metrics` counts its messages.
     pub fn start(&self, id: &str, metrics: ActorMetrics) -> Option<StartFn> {
@@ -174,7 +180,7 @@ impl ControllerWorkers {
             Arc::clone(&self.store),
             Arc::clone(&self.parts.control_plane),
             self.reconciler.clone(),
-            self.reporter.clone(),
+            self.contact(),
             self.parts.metrics.clone(),
         )
     }
@@ -184,6 +190,7 @@ impl ControllerWorkers {
             store: Arc::clone(&self.store),
             control_plane: Arc::clone(&self.parts.control_plane),
             reconciler: self.reconciler.clone(),
+            contact: self.contact(),
             is_region_known: Arc::clone(&self.parts.is_region_known),
             interval: self.parts.resync_interval,
             max_deletes_percent: self.parts.max_deletes_percent,

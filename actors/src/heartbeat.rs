@@ -1,6 +1,7 @@
 //! Tells the control plane every 30 s that this region is alive.
 //!
-//! Waits for nothing else. When it dies nothing is lost but a beat.
+//! Its success is a sign of life for every controller (D26a). Waits for nothing else. When it dies
+//! nothing is lost but a beat.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::contact::Contact;
 use crate::ports::{ControlPlane, RpcFailure};
 
 /// Time between beats.
@@ -38,16 +40,22 @@ pub struct Heartbeat {
     /// Set once the control plane took a beat of this process: only then does it know the region,
     /// and only then may its `not_found` be believed.
     is_known: Arc<AtomicBool>,
+    contacts: Vec<Contact>,
     is_failing: bool,
     call: JoinSet<()>,
 }
 
 impl Heartbeat {
-    /// A heartbeat that sets `is_known` at its first success.
-    pub fn new(control_plane: Arc<dyn ControlPlane>, is_known: Arc<AtomicBool>) -> Self {
+    /// A heartbeat that sets `is_known` at its first success and tells `contacts` of each.
+    pub fn new(
+        control_plane: Arc<dyn ControlPlane>,
+        is_known: Arc<AtomicBool>,
+        contacts: Vec<Contact>,
+    ) -> Self {
         Self {
             control_plane,
             is_known,
+            contacts,
             is_failing: false,
             call: JoinSet::new(),
         }
@@ -67,9 +75,12 @@ impl Heartbeat {
         });
     }
 
-    fn beaten(&mut self, result: Result<(), RpcFailure>) {
+    fn beaten(&mut self, result: Result<(), RpcFailure>, context: &Context<HeartbeatMessage>) {
         match result {
             Ok(()) => {
+                for contact in &self.contacts {
+                    contact.heard(Duration::ZERO, context.board.now());
+                }
                 self.is_known.store(true, Ordering::Relaxed);
                 if std::mem::take(&mut self.is_failing) {
                     tracing::info!("heartbeat gets through again");
@@ -100,7 +111,7 @@ impl Behaviour for Heartbeat {
     ) -> Result<(), ActorError> {
         match message {
             HeartbeatMessage::Beat => self.beat(context),
-            HeartbeatMessage::Beaten(result) => self.beaten(result),
+            HeartbeatMessage::Beaten(result) => self.beaten(result, context),
         }
         Ok(())
     }

@@ -14,9 +14,11 @@
 pub mod actor;
 pub mod address;
 pub mod agent;
+mod alarm;
 pub mod breaker;
 pub mod cause;
 pub mod chance;
+pub mod contact;
 pub mod controller;
 #[cfg(any(test, feature = "fault-hooks"))]
 pub mod fault;

@@ -7,12 +7,13 @@
 use std::time::Duration;
 
 use krane_domain::backlog::{InTrouble, Outcome, TroubleKind};
-use krane_domain::ids::{Moment, ObjectKey, WorkKey};
+use krane_domain::ids::{ObjectKey, WorkKey};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
+use crate::alarm::Alarm;
 use crate::lanes::{self, LaneContext};
 use crate::reporter::ReporterMessage;
 
@@ -55,7 +56,7 @@ pub struct Reconciler {
     lanes: LaneContext,
     max_lanes: usize,
     running: JoinSet<()>,
-    armed: Option<Moment>,
+    alarm: Alarm,
     reporter: Address<ReporterMessage>,
 }
 
@@ -66,7 +67,7 @@ impl Reconciler {
             lanes,
             max_lanes,
             running: JoinSet::new(),
-            armed: None,
+            alarm: Alarm::default(),
             reporter,
         }
     }
@@ -102,13 +103,8 @@ impl Reconciler {
     }
 
     fn arm_timer(&mut self, context: &Context<ReconcilerMessage>) {
-        let now = context.board.now();
-        let next = self.lanes.store.with(|memory| memory.backlog.next_timer());
-        if let Some(at) = next
-            && self.armed.is_none_or(|armed| at < armed || armed <= now)
-        {
-            self.armed = Some(at);
-            context.later(at.saturating_sub(now), ReconcilerMessage::Timer);
+        if let Some(at) = self.lanes.store.with(|memory| memory.backlog.next_timer()) {
+            self.alarm.set(at, context, ReconcilerMessage::Timer);
         }
     }
 
@@ -219,7 +215,7 @@ impl Behaviour for Reconciler {
     ) -> Result<(), ActorError> {
         match message {
             ReconcilerMessage::Work => {}
-            ReconcilerMessage::Timer => self.armed = None,
+            ReconcilerMessage::Timer => self.alarm.rang(),
             ReconcilerMessage::LaneEnded { key, outcome } => self.end_lane(&key, outcome, context),
             ReconcilerMessage::Housekeeping => {
                 self.keep_house(context);

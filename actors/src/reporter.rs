@@ -17,6 +17,9 @@ use krane_domain::report::Report;
 use tokio::task::JoinSet;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::alarm::Alarm;
+use crate::breaker::BreakerState;
+use crate::contact;
 use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, RpcFailure, RpcFailureKind};
 use crate::store::{Memory, Store};
@@ -45,8 +48,6 @@ pub enum ReporterMessage {
     },
     /// A report may be due.
     Timer,
-    /// The control plane may have forgotten everything.
-    Refresh,
 }
 
 impl Message for ReporterMessage {
@@ -55,7 +56,6 @@ impl Message for ReporterMessage {
             Self::Look => "look",
             Self::Sent { .. } => "sent",
             Self::Timer => "timer",
-            Self::Refresh => "refresh",
         }
     }
 }
@@ -66,7 +66,7 @@ pub struct Reporter {
     control_plane: Arc<dyn ControlPlane>,
     metrics: ControllerMetrics,
     sending: JoinSet<()>,
-    armed: Option<Moment>,
+    alarm: Alarm,
     last_failure: Option<String>,
     /// Objects that were warned about, by uid: once is enough.
     warned: BTreeSet<Arc<str>>,
@@ -86,7 +86,7 @@ impl Reporter {
             control_plane,
             metrics,
             sending,
-            armed: None,
+            alarm: Alarm::default(),
             last_failure: None,
             warned,
         }
@@ -233,21 +233,19 @@ impl Reporter {
     }
 
     fn arm_timer(&mut self, context: &Context<ReporterMessage>) {
-        let now = context.board.now();
-        let next = self.store.with(|memory| {
-            let due = memory.outbox.next_due()?;
-            Some(match memory.breaker.state() {
-                crate::breaker::BreakerState::Closed => due,
-                crate::breaker::BreakerState::Open { probe_at } => due.max(probe_at),
-                // The outcome of the probe wakes us.
-                crate::breaker::BreakerState::Probing => return None,
-            })
+        let wake_at = self.store.with(|memory| {
+            if self.store.is_halted() {
+                return None;
+            }
+            let outbox = &memory.outbox;
+            wake_at(
+                outbox.next_due()?,
+                outbox.in_flight(),
+                memory.breaker.state(),
+            )
         });
-        if let Some(at) = next.filter(|at| *at > now)
-            && self.armed.is_none_or(|armed| at < armed || armed <= now)
-        {
-            self.armed = Some(at);
-            context.later(at.saturating_sub(now), ReporterMessage::Timer);
+        if let Some(at) = wake_at {
+            self.alarm.set(at, context, ReporterMessage::Timer);
         }
     }
 
@@ -267,10 +265,11 @@ impl Reporter {
                     tracing::info!(controller, "reports get through again");
                 }
                 self.store.with(|memory| {
+                    // First, so that what was just taken is not said again.
+                    contact::heard(memory, &self.store, Duration::ZERO, now);
                     memory
                         .outbox
                         .finish(key, Delivery::Delivered, now, now, jitter);
-                    memory.breaker.success(now);
                 });
             }
             Err(failure) => {
@@ -282,16 +281,14 @@ impl Reporter {
                 self.store.with(|memory| match failure.kind {
                     RpcFailureKind::Answered => {
                         self.metrics.reports_refused.inc();
+                        contact::heard(memory, &self.store, Duration::ZERO, now);
                         memory
                             .outbox
                             .finish(key, Delivery::Refused, now, now, jitter);
-                        memory.breaker.success(now);
                     }
                     RpcFailureKind::Transport => {
                         self.metrics.reports_unreachable.inc();
-                        if memory.breaker.transport_failure(now, jitter) {
-                            tracing::warn!(controller, "control plane unreachable: breaker opens");
-                        }
+                        contact::missed(memory, &self.store, now);
                         let retry_at = memory.breaker.retry_at(now, self.store.chance().unit());
                         memory
                             .outbox
@@ -301,14 +298,18 @@ impl Reporter {
             }
         }
     }
+}
 
-    fn refresh(&self, context: &Context<ReporterMessage>) {
-        let now = context.board.now();
-        self.store.with(|memory| {
-            memory
-                .outbox
-                .refresh(|_| now + Duration::from_secs(2).mul_f64(self.store.chance().unit()));
-        });
+/// When a report that is due at `due` can go out; `None` when the end of another call has to come
+/// first, which wakes the reporter anyway.
+fn wake_at(due: Moment, in_flight: usize, breaker: BreakerState) -> Option<Moment> {
+    if in_flight >= MAX_IN_FLIGHT {
+        return None;
+    }
+    match breaker {
+        BreakerState::Closed => Some(due),
+        BreakerState::Open { probe_at } => Some(due.max(probe_at)),
+        BreakerState::Probing => None,
     }
 }
 
@@ -343,8 +344,7 @@ impl Behaviour for Reporter {
     ) -> Result<(), ActorError> {
         match message {
             ReporterMessage::Look => self.look_at_changed(context),
-            ReporterMessage::Timer => self.armed = None,
-            ReporterMessage::Refresh => self.refresh(context),
+            ReporterMessage::Timer => self.alarm.rang(),
             ReporterMessage::Sent { key, result } => self.sent(&key, result, context),
         }
         self.send_due(context);
@@ -358,3 +358,6 @@ impl Behaviour for Reporter {
         self.sending.abort_all();
     }
 }
+
+#[cfg(test)]
+mod tests;

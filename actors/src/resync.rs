@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
+use crate::contact::Contact;
 use crate::metrics::ControllerMetrics;
 use crate::ports::{Answer, ControlPlane, Question};
 use crate::reconciler::{self, ReconcilerMessage};
@@ -58,6 +59,8 @@ pub struct Resync {
     pub control_plane: Arc<dyn ControlPlane>,
     /// Whom to wake.
     pub reconciler: Address<ReconcilerMessage>,
+    /// Told of every answer and of every question without one.
+    pub contact: Contact,
     /// Whether the control plane took a heartbeat of this process.
     pub is_region_known: Arc<AtomicBool>,
     /// Time between passes (`resync.interval`).
@@ -113,6 +116,7 @@ impl Resync {
             control_plane: Arc::clone(&self.control_plane),
             address: context.address.clone(),
             board: context.board.clone(),
+            contact: self.contact.clone(),
         }));
     }
 
@@ -242,6 +246,8 @@ impl Behaviour for Resync {
     type Message = ResyncMessage;
 
     async fn started(&mut self, context: &Context<ResyncMessage>) -> Result<(), ActorError> {
+        // The last incarnation may have died with the breaker's probe.
+        self.contact.lost(context.board.now());
         context.later(FIRST_PASS_CHECK, ResyncMessage::Tick);
         Ok(())
     }

@@ -12,18 +12,16 @@ use tokio::task::JoinSet;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
+use crate::contact::Contact;
 use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, StreamEnd, StreamEvent};
 use crate::reconciler::{self, ReconcilerMessage};
-use crate::reporter::ReporterMessage;
 use crate::store::Store;
 
 /// Shortest wait before a connect after the first …
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 /// … and how much longer it may be.
 const RECONNECT_SPREAD: Duration = Duration::from_secs(4);
-/// An unreachable control plane that is back after longer than this may have forgotten reports.
-const FORGETFUL: Duration = Duration::from_secs(30);
 
 /// What a stream actor understands.
 #[derive(Debug)]
@@ -64,7 +62,7 @@ pub struct Stream {
     store: Arc<Store>,
     control_plane: Arc<dyn ControlPlane>,
     reconciler: Address<ReconcilerMessage>,
-    reporter: Address<ReporterMessage>,
+    contact: Contact,
     metrics: ControllerMetrics,
     pump: JoinSet<()>,
     connection: u64,
@@ -76,7 +74,7 @@ impl Stream {
         store: Arc<Store>,
         control_plane: Arc<dyn ControlPlane>,
         reconciler: Address<ReconcilerMessage>,
-        reporter: Address<ReporterMessage>,
+        contact: Contact,
         metrics: ControllerMetrics,
     ) -> Self {
         let pump = JoinSet::new();
@@ -84,7 +82,7 @@ impl Stream {
             store,
             control_plane,
             reconciler,
-            reporter,
+            contact,
             metrics,
             pump,
             connection: 0,
@@ -143,22 +141,8 @@ impl Stream {
             cursor,
             "stream open"
         );
-        self.alive(context);
-        if lost_at.is_some_and(|lost| now.saturating_sub(lost) > FORGETFUL) {
-            let _ = self.reporter.try_send(ReporterMessage::Refresh);
-        }
-    }
-
-    /// A sign of life from the control plane closes the breaker; after a long silence everything
-    /// is reported again.
-    fn alive(&self, context: &Context<StreamMessage>) {
-        let now = context.board.now();
-        let silence = self.store.with(|memory| memory.breaker.success(now));
-        if silence.is_some_and(|silence| silence > FORGETFUL) {
-            let _ = self.reporter.try_send(ReporterMessage::Refresh);
-        } else if silence.is_some() {
-            let _ = self.reporter.try_send(ReporterMessage::Look);
-        }
+        let silence = lost_at.map_or(Duration::ZERO, |lost| now.saturating_sub(lost));
+        self.contact.heard(silence, now);
     }
 
     fn item(&self, item: StreamItem, context: &Context<StreamMessage>) {
@@ -179,7 +163,7 @@ impl Stream {
         if is_first {
             self.opened(context);
         } else {
-            self.alive(context);
+            self.contact.heard(Duration::ZERO, now);
         }
         reconciler::nudge(&self.reconciler);
     }

@@ -215,3 +215,28 @@ async fn a_controller_that_keeps_failing_is_parked_and_comes_back_from_version_z
     .await;
     assert_eq!(root.stop().await, Exit::Stopped);
 }
+
+/// D26a: the heartbeat's success closes the breaker of every controller.
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_that_is_taken_ends_the_waiting_of_every_controller() {
+    let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
+    control_plane.push(wants(1, input("ns", "d1")));
+    let board = StatusBoard::new();
+    let agent = agent(&cluster, &control_plane, &board);
+    let stores = agent.stores();
+    let root = agent.start(servers()).await.expect("starts");
+    until("reported", || control_plane.last_report("d1").is_some()).await;
+    // The probe is out, and nobody ever hears of it again.
+    stores[0].with(|memory| {
+        for _ in 0..5 {
+            memory.breaker.transport_failure(board.now(), 0.5);
+        }
+        assert!(memory.breaker.allow(board.now() + Duration::from_secs(5)));
+    });
+    let told = control_plane.reports().len();
+    cluster.set_pod("ns", "d1", "p1", true);
+    let began = board.now();
+    until("reported again", || control_plane.reports().len() > told).await;
+    assert!(board.now().saturating_sub(began) <= Duration::from_secs(31));
+    assert_eq!(root.stop().await, Exit::Stopped);
+}

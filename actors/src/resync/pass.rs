@@ -10,6 +10,7 @@ use krane_domain::ids::{Moment, ObjectKey};
 
 use super::ResyncMessage;
 use crate::address::Address;
+use crate::contact::Contact;
 use crate::ports::{Answer, ControlPlane, Question, RpcFailureKind};
 use crate::status::StatusBoard;
 use crate::store::Store;
@@ -52,6 +53,7 @@ pub(super) struct Pass {
     pub(super) control_plane: Arc<dyn ControlPlane>,
     pub(super) address: Address<ResyncMessage>,
     pub(super) board: StatusBoard,
+    pub(super) contact: Contact,
 }
 
 enum Asked {
@@ -125,22 +127,18 @@ impl Pass {
         let call = AssertUnwindSafe(self.control_plane.desired(&question)).catch_unwind();
         let Ok(answer) = call.await else {
             let now = self.board.now();
-            self.store.with(|memory| memory.breaker.abandon_probe(now));
+            self.contact.lost(now);
             tracing::error!(key = %question.key, "an answer made krane panic; it is ignored");
             return Asked::Failed;
         };
         let now = self.board.now();
         let is_sign_of_life =
             !matches!(&answer, Err(failure) if failure.kind == RpcFailureKind::Transport);
-        self.store.with(|memory| {
-            if is_sign_of_life {
-                memory.breaker.success(now);
-            } else {
-                memory
-                    .breaker
-                    .transport_failure(now, self.store.chance().unit());
-            }
-        });
+        if is_sign_of_life {
+            self.contact.heard(Duration::ZERO, now);
+        } else {
+            self.contact.missed(now);
+        }
         match answer {
             Ok(Answer::NotFound) => Asked::NotFound(question, asked_at),
             Ok(answer @ Answer::State { .. }) => {

@@ -6,6 +6,7 @@ use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::report::{InstanceStatus, Report};
 
 use super::harness::World;
+use crate::breaker::BreakerState;
 use crate::ports::{RpcFailureKind, WatchEnd};
 use crate::testing::{input, wants};
 
@@ -80,6 +81,32 @@ async fn what_changed_while_the_control_plane_was_away_is_reported_when_it_is_ba
         })
         .await;
     assert!(time < Duration::from_secs(6), "{time:?}");
+}
+
+/// D26a: whoever hears the control plane again, the reporter sends at once what it held back.
+#[tokio::test(start_paused = true)]
+async fn a_sign_of_life_seen_by_somebody_else_wakes_the_reporter() {
+    let world = with_pod(false).await;
+    world.control_plane.fail(Some(RpcFailureKind::Transport));
+    world.cluster.set_pod("ns", "d1", "p1", true);
+    let is_open = |world: &World| {
+        let state = world.memory(|memory| memory.breaker.state());
+        matches!(state, BreakerState::Open { .. })
+    };
+    world.until("the breaker opens", is_open).await;
+    // A question of the resync is the probe, and takes its time.
+    world.memory(|memory| assert!(memory.breaker.allow(Duration::from_secs(3600))));
+    world.control_plane.fail(None);
+    world.pass(20).await;
+    assert_eq!(statuses(&world, "d1"), Some(expected(false)));
+    let now = world.board.now();
+    world.workers.contact().heard(Duration::ZERO, now);
+    let time = world
+        .until("reported", |world| {
+            statuses(world, "d1") == Some(expected(true))
+        })
+        .await;
+    assert!(time < Duration::from_millis(50), "{time:?}");
 }
 
 /// PR #5328 of unkeyed/unkey (A36): the other side may forget.

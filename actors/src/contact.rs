@@ -1,0 +1,76 @@
+//! Whether the control plane can be reached, as every call and every stream message shows it.
+//!
+//! A sign of life closes the breaker at once, whoever noticed it (D26a), and wakes the reporter:
+//! what it held back is due. After a long silence the other side may have forgotten everything
+//! (D26), so that everything live is said again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use krane_domain::ids::Moment;
+
+use crate::address::Address;
+use crate::reporter::ReporterMessage;
+use crate::store::{Memory, Store};
+
+/// After a silence of more than this everything is reported again (D26).
+const FORGETFUL: Duration = Duration::from_secs(30);
+/// What is said again is spread over this long.
+const REFRESH_SPREAD: Duration = Duration::from_secs(2);
+
+/// One controller's contact with the control plane.
+#[derive(Clone, Debug)]
+pub struct Contact {
+    store: Arc<Store>,
+    reporter: Address<ReporterMessage>,
+}
+
+impl Contact {
+    /// The contact of the controller with this store and this reporter.
+    pub fn new(store: Arc<Store>, reporter: Address<ReporterMessage>) -> Self {
+        Self { store, reporter }
+    }
+
+    /// The control plane gave a sign of life, after a silence of at least `silence`.
+    pub fn heard(&self, silence: Duration, now: Moment) {
+        let store = &self.store;
+        if store.with(|memory| heard(memory, store, silence, now)) {
+            // A full mailbox already makes the reporter look at what is due.
+            let _ = self.reporter.try_send(ReporterMessage::Look);
+        }
+    }
+
+    /// A call did not get through.
+    pub fn missed(&self, now: Moment) {
+        let store = &self.store;
+        store.with(|memory| missed(memory, store, now));
+    }
+
+    /// A call ended without an outcome. If it was the probe, another one may go out.
+    pub fn lost(&self, now: Moment) {
+        self.store.with(|memory| memory.breaker.abandon_probe(now));
+    }
+}
+
+/// Notes a sign of life; `silence` is what else is known of how long there was none. Returns
+/// whether reports that were held back may go now.
+pub(crate) fn heard(memory: &mut Memory, store: &Store, silence: Duration, now: Moment) -> bool {
+    let failing = memory.breaker.success(now);
+    if failing.unwrap_or_default().max(silence) > FORGETFUL {
+        memory
+            .outbox
+            .refresh(|_| now + REFRESH_SPREAD.mul_f64(store.chance().unit()));
+        return true;
+    }
+    failing.is_some()
+}
+
+/// Notes a call that did not get through.
+pub(crate) fn missed(memory: &mut Memory, store: &Store, now: Moment) {
+    if memory.breaker.transport_failure(now, store.chance().unit()) {
+        tracing::warn!(
+            controller = store.controller().name(),
+            "control plane unreachable: breaker opens"
+        );
+    }
+}
