@@ -226,7 +226,7 @@ impl Backlog {
         self.in_flight += 1;
         let (state, was_settled) = (entry.state.clone(), entry.settled.is_some());
         if let WorkKey::Workload(object) = &key {
-            self.cursor.attempted(object);
+            self.cursor.attempted(object, entry.highest);
         }
         Some(Task {
             key,

@@ -19,10 +19,10 @@ pub struct Cursor<K> {
 struct Unapplied {
     /// The oldest version of this object that is neither applied nor replaced by an applied one.
     oldest: u64,
-    /// The oldest version received since the present attempt began.
-    since_attempt: Option<u64>,
-    /// Whether an attempt is under way.
-    is_attempted: bool,
+    /// The version that is being applied, if one is: it covers itself and everything older.
+    attempted: Option<u64>,
+    /// The oldest version that the present attempt does not cover.
+    beyond_attempt: Option<u64>,
 }
 
 impl<K> Default for Cursor<K> {
@@ -37,16 +37,14 @@ impl<K> Default for Cursor<K> {
 }
 
 impl<K: Ord + Clone> Cursor<K> {
-    /// A state of this object arrived and waits to be applied.
+    /// A state of this object arrived and waits to be applied, or to be replaced by a newer one
+    /// that is.
     pub fn received(&mut self, key: &K, version: u64) {
         self.highest = self.highest.max(version);
         match self.unapplied.get_mut(key) {
-            Some(entry) if entry.is_attempted => {
-                entry.since_attempt = Some(
-                    entry
-                        .since_attempt
-                        .map_or(version, |known| known.min(version)),
-                );
+            Some(entry) if entry.attempted.is_some_and(|attempted| version > attempted) => {
+                let beyond = entry.beyond_attempt.get_or_insert(version);
+                *beyond = version.min(*beyond);
             }
             Some(entry) => {
                 if version < entry.oldest {
@@ -58,8 +56,8 @@ impl<K: Ord + Clone> Cursor<K> {
             None => {
                 let entry = Unapplied {
                     oldest: version,
-                    since_attempt: None,
-                    is_attempted: false,
+                    attempted: None,
+                    beyond_attempt: None,
                 };
                 self.unapplied.insert(key.clone(), entry);
                 self.oldest.insert((version, key.clone()));
@@ -74,30 +72,30 @@ impl<K: Ord + Clone> Cursor<K> {
         self.advance();
     }
 
-    /// The newest state of this object is being applied from now on.
-    pub fn attempted(&mut self, key: &K) {
+    /// This version of this object, its newest, is being applied from now on.
+    pub fn attempted(&mut self, key: &K, version: u64) {
         if let Some(entry) = self.unapplied.get_mut(key) {
-            entry.is_attempted = true;
+            entry.attempted = Some(version);
         }
     }
 
     /// The attempt failed: everything received of this object still waits.
     pub fn failed(&mut self, key: &K) {
         if let Some(entry) = self.unapplied.get_mut(key) {
-            entry.is_attempted = false;
-            entry.since_attempt = None;
+            entry.attempted = None;
+            // Newer than what is oldest.
+            entry.beyond_attempt = None;
         }
     }
 
-    /// The attempt succeeded: what was received before it began is applied or replaced.
+    /// The attempt succeeded: what it covers is applied or replaced.
     pub fn applied(&mut self, key: &K) {
         if let Some(entry) = self.unapplied.get_mut(key)
-            && entry.is_attempted
+            && entry.attempted.take().is_some()
         {
             self.oldest.remove(&(entry.oldest, key.clone()));
-            if let Some(next) = entry.since_attempt.take() {
+            if let Some(next) = entry.beyond_attempt.take() {
                 entry.oldest = next;
-                entry.is_attempted = false;
                 self.oldest.insert((next, key.clone()));
             } else {
                 self.unapplied.remove(key);

@@ -331,6 +331,7 @@ fn lanes_lost_with_their_reconciler_are_worked_on_again() {
 #[derive(Clone, Debug)]
 enum Step {
     Receive(u8, bool),
+    ReceiveOlder(u8, prop::sample::Index),
     Next,
     End(u8),
     Look(u8),
@@ -341,6 +342,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let one = prop_oneof![
         4 => (0u8..4, any::<bool>()).prop_map(|(key, delete)| Step::Receive(key, delete)),
+        1 => (0u8..4, any::<prop::sample::Index>()).prop_map(|(key, older)| Step::ReceiveOlder(key, older)),
         4 => Just(Step::Next),
         4 => (0u8..4).prop_map(Step::End),
         2 => (0u8..4).prop_map(Step::Look),
@@ -370,6 +372,13 @@ proptest! {
                     newest.insert(name.clone(), version);
                     let state = if is_delete { unwants(&name, version) } else { wants(&name, version) };
                     prop_assert_eq!(backlog.receive(state, now), Receipt::Accepted);
+                }
+                Step::ReceiveOlder(key, older) => {
+                    let name = format!("k{key}");
+                    if let Some(newest) = newest.get(&name).copied() {
+                        let older = older.index(usize::try_from(newest).unwrap()) as u64;
+                        prop_assert_eq!(backlog.receive(wants(&name, older), now), Receipt::Stale);
+                    }
                 }
                 Step::Next => {
                     if let Some(task) = backlog.next(now) {
