@@ -2,6 +2,7 @@
 
 mod cluster_edge;
 mod control_plane;
+mod control_plane_contract;
 mod health;
 mod settings;
 mod tidy;
