@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use krane_actors::ports::Clock;
+use krane_actors::ports::{Clock, ControlPlane};
 use krane_domain::ids::Controller;
 use krane_domain::kinds::{PullSecret, ReportAddress, Rules};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use secrecy::ExposeSecret;
 
+use super::RunError;
 use crate::edge::cluster::{ApiObserver, CallLimits, RequestDone};
-use crate::edge::control_plane::{CallObserver, ControlPlaneAccess, Timing};
+use crate::edge::control_plane::{CallObserver, ControlPlaneAccess, GrpcControlPlane, Timing};
 use crate::edge::wire::Wire;
 use crate::settings::{self, Settings};
 
@@ -79,7 +80,7 @@ pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
 }
 
 /// The mapping to the wire of one controller.
-pub(super) fn wire(settings: &Settings, controller: Controller, rules: &Rules) -> Wire {
+fn wire(settings: &Settings, controller: Controller, rules: &Rules) -> Wire {
     let region = &settings.region;
     Wire::new(
         &region.platform,
@@ -87,6 +88,18 @@ pub(super) fn wire(settings: &Settings, controller: Controller, rules: &Rules) -
         controller,
         Arc::new(rules.clone()),
     )
+}
+
+/// The control plane over a connection of its own.
+pub(super) fn control_plane(
+    settings: &Settings,
+    access: &ControlPlaneAccess,
+    controller: Controller,
+    rules: &Rules,
+) -> Result<Arc<dyn ControlPlane>, RunError> {
+    let wire = wire(settings, controller, rules);
+    let port = GrpcControlPlane::new(access, wire).map_err(RunError::ControlPlane)?;
+    Ok(Arc::new(port))
 }
 
 /// How the control plane is reached.

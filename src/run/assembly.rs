@@ -1,0 +1,135 @@
+//! An agent put together from its ports, whatever world they lead to.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use krane_actors::agent::{Agent, AgentParts};
+use krane_actors::chance::Chance;
+use krane_actors::controller::ControllerParts;
+use krane_actors::metrics::ControllerFamilies;
+use krane_actors::ports::{Cluster, ControlPlane};
+use krane_actors::root::{Exit, RootHandle};
+use krane_actors::status::StatusBoard;
+use krane_actors::store::Store;
+use krane_domain::ids::Controller;
+use krane_domain::kinds::Rules;
+use prometheus::Registry;
+
+use super::RunError;
+use super::ports::SystemClock;
+use super::servers;
+use super::view::AgentView;
+use crate::rpc::bind::Listeners;
+use crate::settings::{Settings, WritesMode};
+
+/// What an agent is connected to.
+pub(crate) struct World {
+    /// The Kubernetes cluster.
+    pub(crate) cluster: Arc<dyn Cluster>,
+    /// The control plane, over the connection of the deployments.
+    pub(crate) deployments: Arc<dyn ControlPlane>,
+    /// The control plane, over the heartbeat's connection.
+    pub(crate) heartbeat: Arc<dyn ControlPlane>,
+    /// What is decided how; the same rules as the ports read messages with.
+    pub(crate) rules: Rules,
+    /// Where all jitter begins.
+    pub(crate) seed: u64,
+}
+
+/// An agent that runs.
+pub(crate) struct Running {
+    root: RootHandle,
+    view: Arc<AgentView>,
+    stores: Vec<Arc<Store>>,
+}
+
+impl Running {
+    /// Starts tree and servers. Returns before the controllers are ready.
+    pub(crate) async fn start(
+        settings: &Settings,
+        world: World,
+        listeners: Listeners,
+        registry: &Registry,
+    ) -> Result<Self, RunError> {
+        crate::admin::metrics::register_build_info(registry).map_err(RunError::Metrics)?;
+        let board = StatusBoard::new();
+        let parts = parts(settings, world, &board, registry)?;
+        let agent = Agent::new(parts, registry).map_err(RunError::Start)?;
+        let stores = agent.stores();
+        let view = Arc::new(AgentView::new(stores.clone()));
+        let servers = servers::servers(settings, listeners, registry, &view)?;
+        let root = agent.start(servers).await.map_err(RunError::Start)?;
+        view.watch(Arc::clone(root.watchdog()));
+        tracing::info!(
+            version = crate::cli::version::LONG,
+            rpc_port = settings.rpc_port,
+            "krane started"
+        );
+        Ok(Self { root, view, stores })
+    }
+
+    /// Stops it in order: from now on no write and no report begins.
+    pub(crate) async fn stop(&self) -> Exit {
+        self.view.stop();
+        for store in &self.stores {
+            store.halt();
+        }
+        self.root.stop().await
+    }
+
+    /// Waits until it ends by itself.
+    pub(crate) async fn finished(&self) -> Exit {
+        self.root.finished().await
+    }
+
+    /// What the end of the tree means for the process.
+    pub(crate) fn outcome(&self, exit: Exit) -> Result<(), RunError> {
+        match exit {
+            Exit::Stopped => {
+                tracing::info!("stopped");
+                Ok(())
+            }
+            // A part that had to be cut off on the way out is no reason to alarm anyone.
+            Exit::Failed(cause) if self.view.is_stopping() => {
+                tracing::warn!(%cause, "some parts did not stop in time and were cut off");
+                Ok(())
+            }
+            Exit::Failed(cause) => Err(RunError::GaveUp(cause)),
+        }
+    }
+}
+
+fn parts(
+    settings: &Settings,
+    world: World,
+    board: &StatusBoard,
+    registry: &Registry,
+) -> Result<AgentParts, RunError> {
+    let families = ControllerFamilies::register(registry).map_err(RunError::Metrics)?;
+    let is_region_known = Arc::new(AtomicBool::new(false));
+    let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
+    let controller = Controller::Deployments;
+    let deployments = ControllerParts {
+        controller,
+        rules: world.rules,
+        cluster: world.cluster,
+        control_plane: world.deployments,
+        clock: Arc::new(SystemClock::new()),
+        board: board.clone(),
+        max_lanes: settings.k8s.max_in_flight,
+        max_backlog: usize::try_from(settings.control.max_backlog.as_bytes()).unwrap_or(usize::MAX),
+        resync_interval: settings.resync.interval,
+        max_deletes_percent: settings.safety.max_deletes_percent,
+        writes,
+        is_region_known: Arc::clone(&is_region_known),
+        chance: Chance::new(world.seed),
+        metrics: families.of(controller),
+    };
+    Ok(AgentParts {
+        controllers: vec![deployments],
+        heartbeat: world.heartbeat,
+        is_region_known,
+        board: board.clone(),
+        seed: world.seed,
+    })
+}
