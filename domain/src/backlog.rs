@@ -97,6 +97,7 @@ pub struct Backlog {
     ready: BTreeSet<(Urgency, WorkKey)>,
     waiting: BTreeSet<(Moment, WorkKey)>,
     timers: BTreeSet<(Moment, WorkKey)>,
+    blocked: BTreeMap<SharedKey, BTreeSet<WorkKey>>,
     cursor: Cursor<ObjectKey>,
     bytes: usize,
     in_flight: usize,
@@ -171,6 +172,8 @@ impl Backlog {
             change,
             size: 0,
         };
+        // The stream may name it again, with the version it had: then it is wanted again (D7).
+        entry.has_stream_state &= !matches!(state.change, Ok(Change::Delete));
         self.bytes -= entry.waiting_bytes();
         entry.replace(Arc::new(state));
         self.make_ready(&work, now);
@@ -274,7 +277,14 @@ impl Backlog {
                 let retry_at = if is_free {
                     None
                 } else {
-                    entry.block(on, now, jitter)
+                    let waits_for = on.clone();
+                    let retry_at = entry.block(on, now, jitter);
+                    if retry_at.is_none() {
+                        for shared in waits_for {
+                            self.blocked.entry(shared).or_default().insert(key.clone());
+                        }
+                    }
+                    retry_at
                 };
                 self.bytes += entry.waiting_bytes();
                 if is_free {
@@ -299,17 +309,14 @@ impl Backlog {
 
     /// A shared object is in place: whoever waited for it and nothing else can go on.
     pub fn unblock(&mut self, shared: &SharedKey, now: Moment) {
-        let mut free = Vec::new();
-        for (key, entry) in &mut self.entries {
-            if let Phase::Blocked(on) = &mut entry.phase
+        for key in self.blocked.remove(shared).unwrap_or_default() {
+            if let Some(entry) = self.entries.get_mut(&key)
+                && let Phase::Blocked(on) = &mut entry.phase
                 && on.remove(shared)
                 && on.is_empty()
             {
-                free.push(key.clone());
+                self.make_ready(&key, now);
             }
-        }
-        for key in free {
-            self.make_ready(&key, now);
         }
     }
 
@@ -344,16 +351,12 @@ impl Backlog {
         self.entries.retain(|_, entry| !entry.is_gone_since(before));
     }
 
-    /// Forgets a shared object nobody needs.
-    pub fn forget_shared(&mut self, shared: &SharedKey) {
-        let key = WorkKey::Shared(shared.clone());
-        if self
-            .entries
-            .get(&key)
-            .is_some_and(|entry| entry.phase == Phase::Idle)
-        {
-            self.entries.remove(&key);
-        }
+    /// Forgets shared objects that nobody needs and that nothing is to be done about.
+    pub fn retain_shared(&mut self, is_needed: impl Fn(&SharedKey) -> bool) {
+        self.entries.retain(|key, entry| match key {
+            WorkKey::Shared(shared) => entry.phase != Phase::Idle || is_needed(shared),
+            WorkKey::Workload(_) => true,
+        });
     }
 
     fn make_ready(&mut self, key: &WorkKey, now: Moment) {
@@ -392,7 +395,17 @@ impl Backlog {
             Some(Phase::Waiting { until }) => {
                 self.timers.remove(&(*until, key.clone()));
             }
-            Some(Phase::Idle | Phase::InFlight | Phase::Blocked(_)) | None => {}
+            Some(Phase::Blocked(on)) => {
+                for shared in on {
+                    if let Some(blocked) = self.blocked.get_mut(shared) {
+                        blocked.remove(key);
+                        if blocked.is_empty() {
+                            self.blocked.remove(shared);
+                        }
+                    }
+                }
+            }
+            Some(Phase::Idle | Phase::InFlight) | None => {}
         }
     }
 
@@ -456,16 +469,6 @@ impl Backlog {
     /// The trouble a key is in, if it is.
     pub fn trouble_of(&self, key: &WorkKey) -> Option<InTrouble> {
         self.entries.get(key)?.in_trouble(key)
-    }
-
-    /// Workloads that wait for shared objects, and for which.
-    pub fn blocked(&self) -> impl Iterator<Item = (&WorkKey, &BTreeSet<SharedKey>)> {
-        self.entries
-            .iter()
-            .filter_map(|(key, entry)| match &entry.phase {
-                Phase::Blocked(on) => Some((key, on)),
-                Phase::Idle | Phase::Ready { .. } | Phase::InFlight | Phase::Waiting { .. } => None,
-            })
     }
 
     /// Lanes were lost with their reconciler: their keys are looked at again.

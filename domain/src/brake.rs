@@ -18,9 +18,9 @@ pub const MINIMUM: usize = 3;
 /// What may be deleted of what one pass found unknown to the control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All of it.
+    /// These.
     Release(BTreeSet<ObjectKey>),
-    /// Nothing; it is held until released.
+    /// Nothing; what was found is held until released.
     Hold,
 }
 
@@ -34,7 +34,8 @@ pub struct Brake {
 impl Brake {
     /// Judges what one complete pass found unknown, out of `objects` in all.
     ///
-    /// Repetition releases nothing: what is held stays held, however many passes agree.
+    /// Repetition releases nothing: what is held stays held, however many passes agree. What is
+    /// new in this pass has an allowance of its own.
     pub fn judge(
         &mut self,
         unknown: BTreeSet<ObjectKey>,
@@ -50,12 +51,16 @@ impl Brake {
         }
         let allowance = (objects * usize::from(max_percent) / 100).max(MINIMUM);
         let left = allowance.saturating_sub(self.recent.len());
-        if unknown.len() > left || !self.held.is_empty() {
+        if unknown.len() > left {
             self.held.extend(unknown);
             return Verdict::Hold;
         }
-        self.recent.extend(unknown.iter().map(|_| now));
-        Verdict::Release(unknown)
+        let free: BTreeSet<ObjectKey> = unknown.difference(&self.held).cloned().collect();
+        if free.is_empty() {
+            return Verdict::Hold;
+        }
+        self.recent.extend(free.iter().map(|_| now));
+        Verdict::Release(free)
     }
 
     /// The objects whose deletion is held.
@@ -101,6 +106,23 @@ mod tests {
             brake.judge(keys(0..3), 5, 10, Duration::ZERO),
             Verdict::Release(keys(0..3))
         );
+    }
+
+    #[test]
+    fn what_is_held_holds_up_no_deletion_found_later() {
+        let mut brake = Brake::default();
+        assert_eq!(
+            brake.judge(keys(0..9), 20, 10, Duration::ZERO),
+            Verdict::Hold
+        );
+        // Only some of them were asked about in the next pass, and one is new.
+        let mut unknown = keys(7..9);
+        unknown.extend(keys(15..16));
+        assert_eq!(
+            brake.judge(unknown, 20, 10, Duration::from_secs(60)),
+            Verdict::Release(keys(15..16))
+        );
+        assert_eq!(brake.held(), &keys(0..9));
     }
 
     #[test]

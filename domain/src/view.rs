@@ -3,7 +3,9 @@
 //! Fed by lists, watch events and the answers to our own writes. An older view of an object never
 //! replaces a newer one, and an object that was deleted does not come back through a late answer.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod removed;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::ids::{ObjectKey, SharedKey, WorkKey};
@@ -11,9 +13,7 @@ use crate::kinds::{self, Member};
 use crate::members::Members;
 use crate::object::{LiveObject, ObjectRef, Resource};
 use crate::pod::PodDigest;
-
-/// How many deleted objects are remembered against late answers.
-const BURIED: usize = 4096;
+use removed::RemovedUids;
 
 /// The cluster as one controller sees it.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct View {
     namespaces_by_name: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     pods: BTreeMap<ObjectKey, Arc<PodDigest>>,
     pods_by_owner: BTreeMap<Arc<str>, BTreeSet<ObjectKey>>,
-    buried: VecDeque<Arc<str>>,
+    removed: RemovedUids,
 }
 
 /// What a change of the view calls for.
@@ -56,14 +56,14 @@ impl View {
             namespaces_by_name: BTreeMap::new(),
             pods: BTreeMap::new(),
             pods_by_owner: BTreeMap::new(),
-            buried: VecDeque::new(),
+            removed: RemovedUids::default(),
         }
     }
 
     /// An object as seen by a list, a watch or an answer to a write.
     pub fn insert(&mut self, live: LiveObject) -> Effects {
         let mut effects = Effects::default();
-        if self.buried.contains(&live.uid) {
+        if self.removed.contains(&live.uid) {
             return effects;
         }
         let known = self.objects.get(&live.reference);
@@ -100,10 +100,7 @@ impl View {
             return effects;
         };
         self.objects.remove(reference);
-        self.buried.push_back(Arc::clone(&live.uid));
-        if self.buried.len() > BURIED {
-            self.buried.pop_front();
-        }
+        self.removed.insert(Arc::clone(&live.uid));
         self.note(&live, &mut effects);
         if reference.resource == self.primary {
             let key = reference.key();
@@ -130,12 +127,12 @@ impl View {
     /// Whether this uid was an object of ours until a watch no longer showed it. If it still
     /// exists, it only lost our label.
     pub fn was_ours(&self, uid: &str) -> bool {
-        self.buried.iter().any(|buried| **buried == *uid)
+        self.removed.contains(uid)
     }
 
     /// Lets an object that only lost our label come back: its uid is not dead after all.
-    pub fn exhume(&mut self, uid: &str) {
-        self.buried.retain(|buried| **buried != *uid);
+    pub fn restore(&mut self, uid: &str) {
+        self.removed.restore(uid);
     }
 
     /// A pod as seen by a list or a watch.

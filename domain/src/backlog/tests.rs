@@ -317,6 +317,42 @@ fn a_deleted_object_is_remembered_long_enough_and_not_for_ever() {
     assert!(backlog.states().count() <= 122);
 }
 
+/// D7: what went on `not_found` comes back when the control plane names it again, in a replay with
+/// the version it had.
+#[test]
+fn an_object_deleted_because_it_was_unknown_is_wanted_again_when_it_is_named() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("a", 7), at(0));
+    backlog.next(at(0));
+    backlog.finish(&work("a"), DONE, at(1), 0.0);
+    let unknown = backlog.answer(&key("a"), Ok(Change::Delete), at(5), at(6));
+    assert_eq!(unknown, AnswerReceipt::Adopted);
+    backlog.next(at(6));
+    backlog.finish(&work("a"), Outcome::NOTHING_TO_DO, at(7), 0.0);
+    assert_eq!(backlog.receive(wants("a", 7), at(600)), Receipt::Accepted);
+    let task = backlog.next(at(600)).expect("it is wanted");
+    backlog.finish(&task.key, DONE, at(601), 0.0);
+    assert_eq!((backlog.cursor(), backlog.unapplied()), (7, 0));
+}
+
+#[test]
+fn shared_objects_that_nobody_needs_are_forgotten() {
+    let mut backlog = Backlog::default();
+    let shared = |name: &str| SharedKey::Namespace(name.into());
+    for name in ["needed", "unneeded", "ready"] {
+        backlog.look(&WorkKey::Shared(shared(name)), at(0));
+    }
+    for name in ["needed", "unneeded"] {
+        let key = WorkKey::Shared(shared(name));
+        while backlog.next(at(0)).is_some() {}
+        backlog.finish(&key, DONE, at(0), 0.0);
+    }
+    backlog.look(&WorkKey::Shared(shared("ready")), at(0));
+    backlog.retain_shared(|key| *key == shared("needed"));
+    let known = |name| backlog.settled(&WorkKey::Shared(shared(name))).is_some();
+    assert!(known("needed") && !known("unneeded"));
+}
+
 #[test]
 fn lanes_lost_with_their_reconciler_are_worked_on_again() {
     let mut backlog = Backlog::default();
