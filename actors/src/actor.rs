@@ -14,7 +14,7 @@ use futures::FutureExt;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef};
 use tokio::time::Instant;
 
-use crate::address::{Address, Residence, sent_now};
+use crate::address::{Address, Own, Residence, sent_now};
 use crate::cause::Cause;
 use crate::gate::Place;
 use crate::metrics::ActorMetrics;
@@ -79,8 +79,8 @@ pub trait Behaviour: Send + Sync + Sized + 'static {
 /// What a worker knows about its own place in the tree.
 #[derive(Debug)]
 pub struct Context<M: Message> {
-    /// Its own address.
-    pub address: Address<M>,
+    /// How its own tasks reach it.
+    pub own: Own<M>,
     /// Where all actors publish; also the tree's clock.
     pub board: StatusBoard,
     /// Its own published state.
@@ -90,7 +90,7 @@ pub struct Context<M: Message> {
 impl<M: Message> Context<M> {
     /// Sends the worker itself a message later.
     pub fn later(&self, delay: Duration, message: M) {
-        self.address.send_own_after(delay, message);
+        self.own.tell_after(delay, message);
     }
 }
 
@@ -178,7 +178,7 @@ impl<B: Behaviour> Actor for Shell<B> {
         let occupancy = Occupancy::begin(&board, &status, myself.get_cell());
         let residence = address.occupy(myself);
         let context = Context {
-            address,
+            own: residence.own(),
             board,
             status,
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use ractor::ActorRef;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::actor::{Envelope, Message};
@@ -33,6 +33,14 @@ struct Slot<M: Message> {
 struct Resident<M: Message> {
     actor: ActorRef<Envelope<M>>,
     timers: Mutex<JoinSet<()>>,
+}
+
+/// How an incarnation's own tasks and timers reach it, and nobody else: what they say of work that
+/// was begun before a restart must not reach the successor, which knows nothing of it.
+#[derive(Debug)]
+pub struct Own<M: Message> {
+    resident: Arc<Resident<M>>,
+    gate: Gate,
 }
 
 /// The stay of one incarnation at an address; over when dropped.
@@ -116,30 +124,6 @@ impl<M: Message> Address<M> {
         self.deliver(Envelope::new(message, place))
     }
 
-    /// Sends without a permit: for an actor's own messages, which it bounds itself.
-    pub fn send_own(&self, message: M) -> Result<(), SendError> {
-        let place = self.slot.gate.enter_own();
-        self.deliver(Envelope::new(message, place))
-    }
-
-    /// Sends an actor its own message later; nothing is sent when that incarnation is gone by
-    /// then.
-    pub fn send_own_after(&self, delay: Duration, message: M) {
-        let Some(resident) = self.slot.current.load_full() else {
-            return;
-        };
-        let actor = resident.actor.clone();
-        let gate = self.slot.gate.clone();
-        let mut timers = resident.timers.lock();
-        while timers.try_join_next().is_some() {}
-        timers.spawn(async move {
-            #[allow(clippy::disallowed_methods, reason = "the timer behind timer messages")]
-            tokio::time::sleep(delay).await;
-            // A dead actor needs no timer.
-            let _ = actor.cast(Envelope::new(message, gate.enter_own()));
-        });
-    }
-
     fn deliver(&self, envelope: Envelope<M>) -> Result<(), SendError> {
         let current = self.slot.current.load();
         let resident = current.as_ref().ok_or(SendError::Down)?;
@@ -161,6 +145,65 @@ impl<M: Message> Address<M> {
     /// Whether an incarnation lives there now.
     pub fn is_occupied(&self) -> bool {
         self.slot.current.load().is_some()
+    }
+}
+
+impl<M: Message> Residence<M> {
+    /// How the tasks of this incarnation reach it.
+    pub(crate) fn own(&self) -> Own<M> {
+        Own {
+            resident: Arc::clone(&self.resident),
+            gate: self.slot.gate.clone(),
+        }
+    }
+}
+
+impl<M: Message> Clone for Own<M> {
+    fn clone(&self) -> Self {
+        Self {
+            resident: Arc::clone(&self.resident),
+            gate: self.gate.clone(),
+        }
+    }
+}
+
+impl<M: Message> Own<M> {
+    /// Tells the actor of its own work. Takes no permit: the actor bounds what it begins.
+    /// Nothing happens when this incarnation is gone.
+    pub fn tell(&self, message: M) {
+        self.cast(message, self.gate.enter_own());
+    }
+
+    /// Hands in what came from outside, waiting for room in the mailbox.
+    pub async fn hand_in(&self, message: M) {
+        let place = self.gate.enter().await;
+        self.cast(message, place);
+    }
+
+    /// Tells the actor later, unless the timer is aborted or this incarnation is gone by then.
+    pub fn tell_after(&self, delay: Duration, message: M) -> AbortHandle {
+        let actor = self.resident.actor.clone();
+        let gate = self.gate.clone();
+        let mut timers = self.resident.timers.lock();
+        while timers.try_join_next().is_some() {}
+        timers.spawn(async move {
+            #[allow(clippy::disallowed_methods, reason = "the timer behind timer messages")]
+            tokio::time::sleep(delay).await;
+            let _ = actor.cast(Envelope::new(message, gate.enter_own()));
+        })
+    }
+
+    /// Timers that have not rung and were not aborted.
+    #[cfg(test)]
+    pub(crate) fn timers(&self) -> usize {
+        let mut timers = self.resident.timers.lock();
+        while timers.try_join_next().is_some() {}
+        timers.len()
+    }
+
+    fn cast(&self, message: M, place: crate::gate::Place) {
+        // A dead actor needs no message.
+        let _ = self.resident.actor.cast(Envelope::new(message, place));
     }
 }
 

@@ -132,10 +132,12 @@ impl ControllerWorkers {
 
     /// What has to succeed before any worker starts: the first complete lists (D22b).
     pub fn prepare(&self) -> PrepareFn {
-        let (store, cluster) = (Arc::clone(&self.store), Arc::clone(&self.parts.cluster));
+        let (store, parts) = (Arc::clone(&self.store), self.parts.clone());
         Arc::new(move || {
-            let (store, cluster) = (Arc::clone(&store), Arc::clone(&cluster));
-            Box::pin(async move { watch::first_lists(&store, cluster.as_ref()).await })
+            let (store, parts) = (Arc::clone(&store), parts.clone());
+            Box::pin(async move {
+                watch::first_lists(&store, parts.cluster.as_ref(), &parts.board).await
+            })
         })
     }
 

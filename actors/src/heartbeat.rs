@@ -68,10 +68,10 @@ impl Heartbeat {
             return;
         }
         let control_plane = Arc::clone(&self.control_plane);
-        let address = context.address.clone();
+        let own = context.own.clone();
         self.call.spawn(async move {
             let result = control_plane.heartbeat().await;
-            let _ = address.send_own(HeartbeatMessage::Beaten(result));
+            own.tell(HeartbeatMessage::Beaten(result));
         });
     }
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use krane_domain::backlog::{InTrouble, Outcome, TroubleKind};
-use krane_domain::ids::{ObjectKey, WorkKey};
+use krane_domain::ids::WorkKey;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
@@ -84,7 +84,7 @@ impl Reconciler {
             });
             let Some(task) = task else { break };
             let lanes = self.lanes.clone();
-            let address = context.address.clone();
+            let own = context.own.clone();
             let span = tracing::info_span!(
                 "apply",
                 controller = lanes.store.controller().name(),
@@ -94,8 +94,7 @@ impl Reconciler {
             let lane = async move {
                 let key = task.key.clone();
                 let outcome = lanes::run(task, lanes).await;
-                // Only fails when this reconciler is gone, and then the lane is accounted lost.
-                let _ = address.send_own(ReconcilerMessage::LaneEnded { key, outcome });
+                own.tell(ReconcilerMessage::LaneEnded { key, outcome });
             };
             self.running.spawn(lane.instrument(span));
         }
@@ -185,12 +184,7 @@ impl Reconciler {
         self.lanes.store.with(|memory| {
             memory.backlog.forget_gone(now.saturating_sub(TOMBSTONE));
             memory.outbox.forget_gone(now);
-            let live: std::collections::BTreeSet<ObjectKey> = memory
-                .view
-                .workloads()
-                .map(|live| live.reference.key())
-                .collect();
-            memory.outdated.retain(|key, _| live.contains(key));
+            memory.forget_unneeded();
         });
     }
 }

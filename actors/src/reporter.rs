@@ -209,7 +209,7 @@ impl Reporter {
             });
             let Some((report, since)) = due else { break };
             let control_plane = Arc::clone(&self.control_plane);
-            let address = context.address.clone();
+            let own = context.own.clone();
             let (metrics, board) = (self.metrics.clone(), context.board.clone());
             self.sending.spawn(async move {
                 let call = AssertUnwindSafe(control_plane.report(&report)).catch_unwind();
@@ -225,8 +225,7 @@ impl Reporter {
                     metrics.report_lag.observe(lag.as_secs_f64());
                 }
                 let key = report.key().clone();
-                // Only fails when this reporter is gone, and then the report is due again.
-                let _ = address.send_own(ReporterMessage::Sent { key, result });
+                own.tell(ReporterMessage::Sent { key, result });
             });
         }
         self.arm_timer(context);

@@ -78,7 +78,7 @@ impl Resync {
         while self.passes.try_join_next().is_some() {}
         let now = context.board.now();
         let is_first = self.store.with(|memory| memory.last_resync.is_none());
-        if is_first && !self.store.with(|memory| memory.is_stream_quiet(now)) {
+        if is_first && !self.store.with(|memory| memory.is_replayed(now)) {
             context.later(FIRST_PASS_CHECK, ResyncMessage::Tick);
             return;
         }
@@ -114,7 +114,7 @@ impl Resync {
             spread,
             store: Arc::clone(&self.store),
             control_plane: Arc::clone(&self.control_plane),
-            address: context.address.clone(),
+            own: context.own.clone(),
             board: context.board.clone(),
             contact: self.contact.clone(),
         }));
@@ -136,31 +136,32 @@ impl Resync {
             );
             return;
         }
-        let receipt = self.store.with(|memory| {
+        let (receipt, is_work) = self.store.with(|memory| {
             memory.brake.named(key);
             let receipt = memory
                 .backlog
                 .answer(key, change.clone(), finding.asked_at, now);
-            match receipt {
-                AnswerReceipt::Adopted => memory.want(key, member_of(change), now),
+            let is_work = match receipt {
+                AnswerReceipt::Adopted => {
+                    memory.want(key, member_of(change), now);
+                    true
+                }
                 AnswerReceipt::Unchanged => {
                     // The watch shows drift as it happens; this finds what it may have missed.
                     let work = WorkKey::Workload(key.clone());
                     let live = memory.view.workload(key).map(|live| live.fingerprint);
-                    if memory
-                        .backlog
-                        .settled(&work)
-                        .is_some_and(|settled| settled.live != live)
-                    {
-                        memory.backlog.look(&work, now);
-                    }
+                    let settled = memory.backlog.settled(&work);
+                    settled.is_some_and(|settled| settled.live != live)
+                        && memory.backlog.look(&work, now)
                 }
-                AnswerReceipt::Dropped => {}
-            }
-            receipt
+                AnswerReceipt::Dropped => false,
+            };
+            (receipt, is_work)
         });
         if receipt == AnswerReceipt::Adopted {
             tracing::info!(controller, %key, "resync changed what is wanted");
+        }
+        if is_work {
             reconciler::nudge(&self.reconciler);
         }
     }

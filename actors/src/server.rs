@@ -54,12 +54,12 @@ impl Behaviour for ServerActor {
 
     async fn started(&mut self, context: &Context<ServerMessage>) -> Result<(), ActorError> {
         let (server, stop) = (Arc::clone(&self.server), self.stop.token().clone());
-        let address = context.address.clone();
+        let own = context.own.clone();
         self.serving.spawn(async move {
             let outcome = AssertUnwindSafe(server.serve(stop)).catch_unwind().await;
             let outcome = outcome.unwrap_or_else(|_text| Err("it panicked".to_owned()));
             // An actor that is gone, or stopping, needs no word of it.
-            let _ = address.send_own(ServerMessage::Ended(outcome));
+            own.tell(ServerMessage::Ended(outcome));
         });
         Ok(())
     }

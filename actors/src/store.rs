@@ -14,7 +14,7 @@ use krane_domain::brake::Brake;
 use krane_domain::desired::{Change, Invalid, State, StreamItem};
 use krane_domain::drift::FuseMemory;
 use krane_domain::ids::{Controller, Moment, ObjectKey, SharedKey, WorkKey};
-use krane_domain::kinds::{Member, Rules};
+use krane_domain::kinds::{self, Member, Rules};
 use krane_domain::members::Members;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::outbox::Outbox;
@@ -28,6 +28,8 @@ use crate::ports::{Item, Listed};
 
 /// The stream counts as quiet after this long without a message.
 pub const QUIET: Duration = Duration::from_secs(10);
+/// A replay of everything takes at most this long (D8).
+const REPLAY_LIMIT: Duration = Duration::from_secs(300);
 
 /// The shared memory of one controller.
 #[derive(Debug)]
@@ -88,6 +90,8 @@ pub struct StreamMemory {
     pub lost_at: Option<Moment>,
     /// When the last message came.
     pub last_item_at: Option<Moment>,
+    /// Whether it has replayed everything since the controller started.
+    was_replayed: bool,
     /// How it last ended.
     pub last_end: Option<crate::ports::StreamEnd>,
     /// Messages that named no object.
@@ -208,17 +212,13 @@ impl Memory {
             Item::Object(live) => self.view.remove(&live.reference, &live.uid),
             Item::Pod(pod) => self.view.remove_pod(&pod.namespace, &pod.name, &pod.uid),
         };
-        if let Item::Object(live) = item
-            && live.reference.resource == Resource::Namespace
-        {
-            self.foreign_namespaces.remove(&live.reference.name);
-        }
         self.take_effects(effects, now);
     }
 
     /// A complete list of one kind replaces what was known of it.
     pub fn replace(&mut self, resource: Resource, listed: Listed, now: Moment) {
-        let version = listed.resource_version.parse().unwrap_or(u64::MAX);
+        // A version that cannot be read is older than all: nothing is taken for gone.
+        let version = listed.resource_version.parse().unwrap_or(0);
         let uids = listed
             .items
             .iter()
@@ -234,10 +234,41 @@ impl Memory {
         }
     }
 
-    /// Whether the stream has been open and silent long enough to have replayed everything.
-    pub fn is_stream_quiet(&self, now: Moment) -> bool {
-        let since = self.stream.last_item_at.max(self.stream.opened_at);
-        self.stream.opened_at.is_some() && since.is_some_and(|since| since + QUIET <= now)
+    /// The API server does not know this kind: nothing of it is there. Returns whether that is
+    /// news.
+    pub fn kind_is_missing(&mut self, resource: Resource, now: Moment) -> bool {
+        let effects = self
+            .view
+            .retain_listed(resource, &BTreeSet::new(), u64::MAX);
+        self.take_effects(effects, now);
+        self.kinds_missing.insert(resource)
+    }
+
+    /// Whether the stream has replayed everything: it was open and silent for 10 s once, or open
+    /// for as long as a replay may take. A busy region is never silent.
+    pub fn is_replayed(&mut self, now: Moment) -> bool {
+        let stream = &mut self.stream;
+        if let Some(opened_at) = stream.opened_at {
+            let silent_since = stream.last_item_at.max(Some(opened_at));
+            stream.was_replayed |= silent_since.is_some_and(|since| since + QUIET <= now)
+                || opened_at + REPLAY_LIMIT <= now;
+        }
+        stream.was_replayed
+    }
+
+    /// Forgets what no object needs any more.
+    pub fn forget_unneeded(&mut self) {
+        let (view, wanted) = (&self.view, &self.wanted);
+        let is_needed = |shared: &SharedKey| {
+            wanted.of(shared).next().is_some()
+                || !view.members_of(shared).is_empty()
+                || view.get(&kinds::shared_reference(shared)).is_some()
+        };
+        self.backlog.retain_shared(is_needed);
+        self.foreign_namespaces
+            .retain(|name| is_needed(&SharedKey::Namespace(Arc::clone(name))));
+        self.fuses.retain(|object, _| view.get(object).is_some());
+        self.outdated.retain(|key, _| view.workload(key).is_some());
     }
 }
 

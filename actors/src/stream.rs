@@ -3,10 +3,11 @@
 //! Never applies anything and never waits for lanes. When it dies nothing is lost: the store has
 //! what arrived, and the next incarnation resumes at the store's cursor.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use krane_domain::desired::StreamItem;
 use tokio::task::JoinSet;
 
@@ -102,29 +103,36 @@ impl Stream {
         );
         let store = Arc::clone(&self.store);
         let control_plane = Arc::clone(&self.control_plane);
-        let address = context.address.clone();
+        let ended = |code, message: &str| {
+            StreamEvent::Ended(StreamEnd {
+                code,
+                message: message.to_owned(),
+                is_oversize: false,
+            })
+        };
+        let own = context.own.clone();
+        let read = {
+            let own = own.clone();
+            async move {
+                let mut events = control_plane.watch(cursor).await;
+                loop {
+                    store.room().await;
+                    let event = events.next().await;
+                    let event = event.unwrap_or_else(|| ended("ok", "the stream ended"));
+                    let is_end = matches!(event, StreamEvent::Ended(_));
+                    own.hand_in(StreamMessage::Event { connection, event })
+                        .await;
+                    if is_end {
+                        return;
+                    }
+                }
+            }
+        };
         self.pump.spawn(async move {
-            let mut events = control_plane.watch(cursor).await;
-            loop {
-                store.room().await;
-                let event = events.next().await.unwrap_or_else(|| {
-                    StreamEvent::Ended(StreamEnd {
-                        code: "ok",
-                        message: "the stream ended".to_owned(),
-                        is_oversize: false,
-                    })
-                });
-                let is_end = matches!(event, StreamEvent::Ended(_));
-                if address
-                    .send(StreamMessage::Event { connection, event })
-                    .await
-                    .is_err()
-                {
-                    return;
-                }
-                if is_end {
-                    return;
-                }
+            // A panic here would leave a stream that looks open for ever.
+            if AssertUnwindSafe(read).catch_unwind().await.is_err() {
+                let event = ended("internal", "reading the stream made krane panic");
+                own.tell(StreamMessage::Event { connection, event });
             }
         });
     }
@@ -185,6 +193,8 @@ impl Stream {
         let (code, reason) = (end.code, &end.message);
         if end.is_oversize {
             self.metrics.states_oversize.inc();
+        }
+        if end.is_oversize && is_news {
             tracing::error!(
                 controller,
                 reason,

@@ -5,8 +5,10 @@
 
 mod follow;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::Resource;
 use tokio::task::JoinSet;
@@ -38,6 +40,8 @@ pub enum WatchMessage {
     Failed(Resource, String),
     /// A list or watch works again after it failed.
     Recovered(Resource),
+    /// The loop of one kind panicked.
+    LoopPanicked(Resource),
 }
 
 impl Message for WatchMessage {
@@ -50,6 +54,7 @@ impl Message for WatchMessage {
             Self::KindMissing(_) => "kind_missing",
             Self::Failed(..) => "failed",
             Self::Recovered(_) => "recovered",
+            Self::LoopPanicked(_) => "loop_panicked",
         }
     }
 }
@@ -89,13 +94,14 @@ impl Watch {
             .with(|memory| memory.listed.remove(&spec.resource));
         let cluster = Arc::clone(&self.cluster);
         let chance = self.store.chance().clone();
-        self.loops.spawn(follow::follow(
-            spec,
-            cluster,
-            context.address.clone(),
-            listed,
-            chance,
-        ));
+        let (own, resource) = (context.own.clone(), spec.resource);
+        let following = follow::follow(spec, cluster, own.clone(), listed, chance);
+        self.loops.spawn(async move {
+            // A loop never ends by itself. Without one of them krane would be blind and not know.
+            if AssertUnwindSafe(following).catch_unwind().await.is_err() {
+                own.tell(WatchMessage::LoopPanicked(resource));
+            }
+        });
     }
 }
 
@@ -114,10 +120,11 @@ impl Behaviour for Watch {
         message: WatchMessage,
         context: &Context<WatchMessage>,
     ) -> Result<(), ActorError> {
-        if self.loops.try_join_next().is_some() {
-            return Err(ActorError(
-                "a watch loop ended, which it never does by itself".to_owned(),
-            ));
+        if let WatchMessage::LoopPanicked(resource) = message {
+            return Err(ActorError(format!(
+                "the watch of {} made krane panic",
+                resource.plural()
+            )));
         }
         let now = context.board.now();
         let controller = self.store.controller().name();
@@ -140,13 +147,12 @@ impl Behaviour for Watch {
                 self.metrics.undecodable.inc();
             }
             WatchMessage::KindMissing(resource) => {
-                if memory.kinds_missing.insert(resource) {
+                if memory.kind_is_missing(resource, now) {
                     tracing::warn!(
                         controller,
                         kind = resource.kind(),
                         "the API server does not know this kind; install its CRD"
                     );
-                    memory.replace(resource, Listed::default(), now);
                 }
             }
             WatchMessage::Failed(resource, text) => {
@@ -161,6 +167,7 @@ impl Behaviour for Watch {
                 tracing::info!(controller, kind = resource.kind(), "watch works again");
                 memory.backlog.retry_transient(now);
             }
+            WatchMessage::LoopPanicked(_) => {}
         });
         reconciler::nudge(&self.reconciler);
         if self.store.with(|memory| !memory.to_observe.is_empty()) {

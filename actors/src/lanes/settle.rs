@@ -195,7 +195,7 @@ async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop
         Some(metadata) => {
             let was_ours = context.store.with(|memory| {
                 let was_ours = memory.view.was_ours(&metadata.uid);
-                memory.view.exhume(&metadata.uid);
+                memory.view.restore(&metadata.uid);
                 was_ours
             });
             if metadata.is_ours() {

@@ -82,7 +82,7 @@ pub(super) async fn bring_about(
             return Err(Stop::Blocked([namespace].into()));
         }
     }
-    if is_only_narrower(shared, &rendered, context) && !is_quiet(context) {
+    if is_only_narrower(shared, &rendered, context) && !is_replayed(context) {
         let mut trouble = Trouble::new(
             TroubleKind::Waiting,
             format!("{shared} loses ports once the replay of desired states is over"),
@@ -175,7 +175,7 @@ async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, St
         .store
         .with(|memory| *memory.memberless.entry(shared.clone()).or_insert(now));
     let due = since + MEMBERLESS;
-    if due > now || !is_quiet(context) {
+    if due > now || !is_replayed(context) {
         let left = due.saturating_sub(now).max(Duration::from_secs(10));
         let mut trouble = Trouble::new(
             TroubleKind::Waiting,
@@ -194,9 +194,9 @@ async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, St
     Ok(Outcome::NOTHING_TO_DO)
 }
 
-fn is_quiet(context: &LaneContext) -> bool {
+fn is_replayed(context: &LaneContext) -> bool {
     let now = context.board.now();
-    context.store.with(|memory| memory.is_stream_quiet(now))
+    context.store.with(|memory| memory.is_replayed(now))
 }
 
 /// Whether the live policy lets through everything the rendered one does, and more: then only

@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt};
 use krane_domain::ids::{Moment, ObjectKey};
 
 use super::ResyncMessage;
-use crate::address::Address;
+use crate::address::Own;
 use crate::contact::Contact;
 use crate::ports::{Answer, ControlPlane, Question, RpcFailureKind};
 use crate::status::StatusBoard;
@@ -51,7 +51,7 @@ pub(super) struct Pass {
     pub(super) spread: Duration,
     pub(super) store: Arc<Store>,
     pub(super) control_plane: Arc<dyn ControlPlane>,
-    pub(super) address: Address<ResyncMessage>,
+    pub(super) own: Own<ResyncMessage>,
     pub(super) board: StatusBoard,
     pub(super) contact: Contact,
 }
@@ -100,7 +100,7 @@ pub(super) async fn run(pass: Pass) {
         failed,
         unknown,
     };
-    let _ = pass.address.send(ResyncMessage::PassEnded(result)).await;
+    pass.own.hand_in(ResyncMessage::PassEnded(result)).await;
 }
 
 impl Pass {
@@ -147,7 +147,7 @@ impl Pass {
                     asked_at,
                     answer,
                 };
-                let _ = self.address.send(ResyncMessage::Found(finding)).await;
+                self.own.hand_in(ResyncMessage::Found(finding)).await;
                 Asked::Answered
             }
             Ok(Answer::Empty) => Asked::Answered,

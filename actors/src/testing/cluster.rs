@@ -53,6 +53,7 @@ struct World {
     watches: usize,
     missing: Vec<Resource>,
     call_time: Duration,
+    watch_panics: bool,
 }
 
 /// A cluster in memory with just enough of an API server.
@@ -98,6 +99,11 @@ impl FakeCluster {
         world.is_silent = true;
         let silent = std::mem::take(&mut world.watchers);
         world.silent.extend(silent);
+    }
+
+    /// Reading the next watch panics.
+    pub(crate) fn panic_in_next_watch(&self) {
+        self.world.lock().watch_panics = true;
     }
 
     pub(crate) fn lists(&self) -> usize {
@@ -365,6 +371,9 @@ impl Cluster for FakeCluster {
             if *version > from && *resource == spec.resource {
                 let _ = sender.send(event.clone());
             }
+        }
+        if std::mem::take(&mut world.watch_panics) {
+            return Ok(futures::stream::poll_fn(|_| panic!("as the test wants it")).boxed());
         }
         world.watchers.push((spec.resource, sender));
         Ok(unfold(receiver))

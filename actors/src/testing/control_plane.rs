@@ -25,6 +25,7 @@ struct World {
     questions: Vec<Question>,
     failure: Option<RpcFailure>,
     heartbeats: usize,
+    watch_panics: bool,
 }
 
 impl World {
@@ -89,6 +90,11 @@ impl FakeControlPlane {
         });
     }
 
+    /// Reading the next stream panics.
+    pub(crate) fn panic_in_next_watch(&self) {
+        self.world.lock().watch_panics = true;
+    }
+
     pub(crate) fn cursors(&self) -> Vec<u64> {
         self.world.lock().cursors.clone()
     }
@@ -142,6 +148,9 @@ impl ControlPlane for FakeControlPlane {
                 let _ = sender.send(StreamEvent::Item(StreamItem::State(state)));
             }
             world.streams.push(sender);
+        }
+        if std::mem::take(&mut world.watch_panics) {
+            return futures::stream::poll_fn(|_| panic!("as the test wants it")).boxed();
         }
         futures::stream::unfold(receiver, |mut receiver| async move {
             receiver.recv().await.map(|event| (event, receiver))

@@ -11,11 +11,13 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::StreamExt;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::refusal::{Refusal, RefusalClass};
+use tokio::time::Instant;
 
 use super::WatchMessage;
-use crate::address::Address;
+use crate::address::Own;
 use crate::chance::Chance;
 use crate::ports::{Cluster, Item, WatchEnd, WatchEvent};
+use crate::status::StatusBoard;
 use crate::store::Store;
 
 /// A watch without any event or bookmark for this long is dead: the server ends each after 80 s
@@ -26,13 +28,19 @@ const IDLE: Duration = Duration::from_secs(85);
 const IDLE_BEFORE_RELIST: u32 = 2;
 /// Failures in a row to open a watch before everything is listed afresh.
 const FAILURES_BEFORE_RELIST: u32 = 5;
+/// A list this soon after the last one waits a moment.
+const SOON: Duration = Duration::from_secs(5);
 /// How often a kind the API server does not know is looked for.
 const KIND_MISSING: Duration = Duration::from_secs(20);
 
 /// Lists everything a controller watches, once, into its store. A controller starts only after
 /// this: an unknown cluster must not look like an empty one. A kind that the API server does not
 /// know counts as listed and empty.
-pub async fn first_lists(store: &Store, cluster: &dyn Cluster) -> Result<(), String> {
+pub async fn first_lists(
+    store: &Store,
+    cluster: &dyn Cluster,
+    board: &StatusBoard,
+) -> Result<(), String> {
     let specs = store.controller().watches(store.rules());
     let lists = specs
         .iter()
@@ -45,10 +53,10 @@ pub async fn first_lists(store: &Store, cluster: &dyn Cluster) -> Result<(), Str
                     .listed
                     .insert(resource, listed.resource_version.clone());
                 memory.kinds_missing.remove(&resource);
-                memory.replace(resource, listed, Duration::ZERO);
+                memory.replace(resource, listed, board.now());
             }),
             Err(refusal) if refusal.class == RefusalClass::KindMissing => {
-                store.with(|memory| memory.kinds_missing.insert(resource));
+                store.with(|memory| memory.kind_is_missing(resource, board.now()));
             }
             Err(refusal) => {
                 return Err(format!(
@@ -65,8 +73,9 @@ pub async fn first_lists(store: &Store, cluster: &dyn Cluster) -> Result<(), Str
 struct Follower {
     spec: WatchSpec,
     cluster: Arc<dyn Cluster>,
-    address: Address<WatchMessage>,
+    own: Own<WatchMessage>,
     backoff: ExponentialBackoff,
+    listed_at: Option<Instant>,
     is_failing: bool,
     refused_as: Option<RefusalClass>,
     chance: Chance,
@@ -76,15 +85,16 @@ struct Follower {
 pub(super) async fn follow(
     spec: WatchSpec,
     cluster: Arc<dyn Cluster>,
-    address: Address<WatchMessage>,
+    own: Own<WatchMessage>,
     listed: Option<String>,
     chance: Chance,
 ) {
     let mut follower = Follower {
         spec,
         cluster,
-        address,
+        own,
         backoff: backoff(),
+        listed_at: None,
         is_failing: false,
         refused_as: None,
         chance,
@@ -103,12 +113,18 @@ impl Follower {
     /// A complete list, whatever it takes. Returns where the watch goes on.
     async fn list(&mut self) -> String {
         loop {
+            // A server that lists and then refuses the watch must not be flooded.
+            let is_again = |at: Instant| at.elapsed() < SOON;
+            if self.listed_at.is_some_and(is_again) {
+                self.pause_short().await;
+            }
+            self.listed_at = Some(Instant::now());
             match self.cluster.list(&self.spec).await {
                 Ok(listed) => {
                     let version = listed.resource_version.clone();
                     self.tell(WatchMessage::Listed(self.spec.resource, listed))
                         .await;
-                    self.recovered().await;
+                    self.works_again().await;
                     return version;
                 }
                 Err(refusal) => self.refused(&refusal).await,
@@ -201,8 +217,13 @@ impl Follower {
         self.pause_short().await;
     }
 
+    /// A watch is alive.
     async fn recovered(&mut self) {
         self.backoff = backoff();
+        self.works_again().await;
+    }
+
+    async fn works_again(&mut self) {
         self.refused_as = None;
         if std::mem::take(&mut self.is_failing) {
             self.tell(WatchMessage::Recovered(self.spec.resource)).await;
@@ -217,7 +238,7 @@ impl Follower {
 
     /// Waits for room in the actor's mailbox. When the actor is gone this loop ends with it.
     async fn tell(&self, message: WatchMessage) {
-        let _ = self.address.send(message).await;
+        self.own.hand_in(message).await;
     }
 }
 

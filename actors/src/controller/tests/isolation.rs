@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use krane_domain::object::{ObjectRef, Resource};
+
 use super::harness::{Choices, World};
+use crate::ports::WatchEnd;
 use crate::testing::{FakeCluster, FakeControlPlane, input, wants};
 
 /// Acting before caches are filled (C18).
@@ -65,4 +68,33 @@ async fn the_stream_comes_back_with_its_cursor_after_every_cut() {
         assert!(time >= Duration::from_millis(990) && time <= Duration::from_millis(5_100));
     }
     assert_eq!(world.control_plane.cursors(), [0, 1, 2, 3, 4, 5]);
+}
+
+/// A task that died in silence would leave a stream that looks open, or a kind nobody watches.
+#[tokio::test(start_paused = true)]
+async fn a_panic_while_reading_a_stream_or_a_watch_is_noticed_and_made_good() {
+    let world = World::start().await;
+    world.control_plane.push(wants(1, input("ns", "d1")));
+    world.until("applied", |world| world.cursor() == 1).await;
+
+    world.control_plane.panic_in_next_watch();
+    world.control_plane.cut("unavailable");
+    world.pass(6).await;
+    world.control_plane.push(wants(2, input("ns", "d2")));
+    let time = world
+        .until("the stream is read again", |world| world.cursor() == 2)
+        .await;
+    assert!(time < Duration::from_secs(12), "{time:?}");
+
+    world.cluster.panic_in_next_watch();
+    world.cluster.end_watches(&WatchEnd::Closed);
+    world.pass(20).await;
+    let lost = ObjectRef::new(Resource::ReplicaSet, "ns", "d1");
+    world.cluster.remove(&lost);
+    let time = world
+        .until("drift is seen again", |world| {
+            world.cluster.object(&lost).is_some()
+        })
+        .await;
+    assert!(time < Duration::from_secs(2), "{time:?}");
 }

@@ -147,3 +147,14 @@ async fn an_answer_about_another_object_changes_nothing() {
     assert_eq!(image(&world, "d2"), Some("registry.example/app:1".into()));
     assert_eq!(world.cluster.workloads(), 2);
 }
+
+/// D12: the replay is over at some point even in a region where something changes all the time.
+#[tokio::test(start_paused = true)]
+async fn a_region_that_is_never_silent_is_asked_about_all_the_same() {
+    let world = World::start().await;
+    for version in 1..=100 {
+        world.control_plane.push(wants(version, input("ns", "d1")));
+        world.pass(4).await;
+    }
+    assert!(world.control_plane.questions() > 0);
+}

@@ -27,7 +27,6 @@ async fn an_address_is_down_between_incarnations_and_leads_to_the_next() {
     until("down", || !rig.is_up("root/a")).await;
     assert_eq!(address.try_send(Tell::Work), Err(SendError::Down));
     assert_eq!(address.send(Tell::Work).await, Err(SendError::Down));
-    assert_eq!(address.send_own(Tell::Work), Err(SendError::Down));
     assert!(!address.is_occupied());
     assert_eq!(address.gate().depth(), 0, "refused messages leave no trace");
     until("up", || rig.is_up("root/a")).await;
@@ -117,10 +116,7 @@ impl Behaviour for Taker {
 
     async fn started(&mut self, context: &Context<Take>) -> Result<(), ActorError> {
         if self.looks_first {
-            context
-                .address
-                .send_own(Take::Everything)
-                .map_err(|it| ActorError(it.to_string()))?;
+            context.own.tell(Take::Everything);
         }
         Ok(())
     }
