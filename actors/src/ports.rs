@@ -106,6 +106,11 @@ pub trait Cluster: Send + Sync + 'static {
     /// Server-side apply as manager `krane`, forced. With `uid` the object must be that one.
     async fn apply(&self, object: &Rendered, uid: Option<&str>) -> Result<LiveObject, Refusal>;
 
+    /// Moves what others own in the exclusive parts of the object with this uid to krane's own
+    /// entry ([`krane_domain::drift::adopted`]). Changes no value. Returns the object as it then
+    /// is.
+    async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal>;
+
     /// Deletes the object with this uid, in the background. Absent is a success.
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal>;
 

@@ -3,6 +3,7 @@
 //! The comparison was measured on a real API server (ssa-facts.md §3): whoever follows it writes
 //! when, and only when, a write would change something.
 
+mod adopt;
 mod compare;
 mod difference;
 mod foreign;
@@ -13,6 +14,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use adopt::adopted;
 pub use difference::{Difference, DifferenceKind};
 pub use foreign::Foreign;
 pub use fuse::FuseMemory;
@@ -36,6 +38,14 @@ pub enum Decision {
         uid: Arc<str>,
         /// What differs; never empty.
         differences: Vec<Difference>,
+    },
+    /// Take over what others own where only krane may own anything, then decide again: what
+    /// krane does not want is then its own to remove (D11a).
+    Adopt {
+        /// `metadata.uid` of the live object.
+        uid: Arc<str>,
+        /// Who owns what; never empty.
+        foreign: Vec<Foreign>,
     },
     /// Nothing until the live object is gone.
     Terminating,
@@ -62,8 +72,6 @@ pub enum Decision {
 pub struct Judgement {
     /// What to do.
     pub decision: Decision,
-    /// Others that own fields where only krane should; counted, not undone.
-    pub foreign: Vec<Foreign>,
     /// Differences that krane's own apply could not remove and that are therefore left alone.
     pub fused: Vec<Difference>,
     /// Why a hold annotation is not obeyed.
@@ -74,7 +82,6 @@ impl From<Decision> for Judgement {
     fn from(decision: Decision) -> Self {
         Self {
             decision,
-            foreign: Vec::new(),
             fused: Vec::new(),
             ignored_hold: None,
         }
@@ -88,6 +95,16 @@ pub fn fingerprint(differences: &[Difference]) -> u64 {
         .map(|difference| {
             serde_json::json!([difference.path, difference.kind as u8, difference.live_hash])
         })
+        .collect();
+    canonical::hash64(&Value::Array(all))
+}
+
+/// Who owns what where only krane may own anything, as a number: the same intrusion, made again,
+/// has the same one.
+pub fn fingerprint_of_foreign(foreign: &[Foreign]) -> u64 {
+    let all: Vec<Value> = foreign
+        .iter()
+        .map(|foreign| serde_json::json!([foreign.manager, foreign.paths]))
         .collect();
     canonical::hash64(&Value::Array(all))
 }
@@ -131,10 +148,15 @@ pub fn judge(
     let mut fused = Vec::new();
     let decision = if let Some(until) = hold {
         Decision::Held { until, differences }
+    } else if let Some(replacement) = replacement(rendered, live, &tree, &differences) {
+        replacement
+    } else if !foreign.is_empty() {
+        Decision::Adopt {
+            uid: Arc::clone(&live.uid),
+            foreign,
+        }
     } else if differences.is_empty() {
         Decision::InPlace
-    } else if let Some(replacement) = replacement(rendered, live, &tree) {
-        replacement
     } else if fuse.is_some_and(|fuse| fuse.covers(rendered, &differences)) {
         fused = differences;
         Decision::InPlace
@@ -146,7 +168,6 @@ pub fn judge(
     };
     Judgement {
         decision,
-        foreign,
         fused,
         ignored_hold,
     }
@@ -166,7 +187,15 @@ fn worth_a_write(differences: Vec<Difference>) -> Vec<Difference> {
 
 /// What to do when the API server would refuse an update of what differs; `None` when it would
 /// not.
-fn replacement(rendered: &Rendered, live: &LiveObject, tree: &Value) -> Option<Decision> {
+fn replacement(
+    rendered: &Rendered,
+    live: &LiveObject,
+    tree: &Value,
+    differences: &[Difference],
+) -> Option<Decision> {
+    if differences.is_empty() {
+        return None;
+    }
     let differs = |path| rendered.body.pointer(path) != tree.pointer(path);
     let recreate = || Decision::Recreate {
         uid: Arc::clone(&live.uid),

@@ -5,6 +5,7 @@
 //! backoff and silence on a watch belong to the actors; here every call ends, well or not.
 
 mod access;
+mod adopt;
 mod apply;
 mod calls;
 mod connection;
@@ -86,6 +87,10 @@ impl Cluster for KubeCluster {
             return Err(refusal(&reply, reference));
         }
         decoded(&reply, reference)
+    }
+
+    async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal> {
+        adopt::adopt(&self.calls, object, uid).await
     }
 
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {

@@ -98,7 +98,6 @@ async fn every_edit_of_a_replica_set_is_undone() -> Outcome {
 
 /// D11a: nobody else may own anything in an exclusive subtree.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "fields of others are counted and not taken away yet"]
 async fn whatever_is_added_to_a_replica_set_is_taken_away() -> Outcome {
     let world = world().await?;
     let (agent, web) = running(&world).await?;
@@ -118,7 +117,6 @@ async fn every_edit_of_an_isolation_policy_is_undone() -> Outcome {
 
 /// D11a, for policies.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "fields of others are counted and not taken away yet"]
 async fn whatever_is_added_to_an_isolation_policy_is_taken_away() -> Outcome {
     let world = world().await?;
     let (agent, _) = running(&world).await?;

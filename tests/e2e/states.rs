@@ -108,7 +108,6 @@ async fn an_object_over_the_size_limit_is_set_aside_and_the_next_applied() -> Ou
 
 /// kubernetes/kubernetes#131147 (B22): the port number is the key of its list; another manager owns the entry, too.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "the 422 of a half owned by others needs the adoption of D11a"]
 async fn a_changed_port_replaces_the_old_one_whoever_touched_it() -> Outcome {
     let world = world().await?;
     let mut web = world.deployments(1, 1).remove(0);
@@ -167,7 +166,6 @@ async fn a_changed_port_replaces_the_old_one_whoever_touched_it() -> Outcome {
 
 /// fluxcd/kustomize-controller#486, #558, PR #527 (B25): what others touched stays after we no longer want it.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "the 422 of a half owned by others needs the adoption of D11a"]
 async fn a_probe_that_is_no_longer_wanted_is_gone_although_others_edited_it() -> Outcome {
     let world = world().await?;
     let plain = world.deployments(1, 1).remove(0);

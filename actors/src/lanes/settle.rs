@@ -10,7 +10,7 @@ use krane_domain::refusal::RefusalClass;
 use super::{LaneContext, Settlement, Stop, refused, writing};
 
 /// Decisions from a fresh view before the lane gives way and tries again later.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 6;
 
 /// Stands for the edit "deleted".
 const GONE: u64 = 0;
@@ -82,6 +82,7 @@ pub(super) async fn settle_from(
     context: &LaneContext,
 ) -> Result<Settlement, Stop> {
     let what = rendered.reference.to_string();
+    let mut taken_over = None;
     for _ in 0..ROUNDS {
         let (live, fuse) = context.store.with(|memory| {
             (
@@ -92,13 +93,23 @@ pub(super) async fn settle_from(
         let seconds = context.clock.unix_seconds();
         match drift::decide(rendered, live.as_deref(), fuse.as_ref(), seconds) {
             Decision::InPlace => {
-                context.metrics.apply_skipped.inc();
                 let live = live.map(|live| live.fingerprint);
+                if taken_over.is_none() {
+                    context.metrics.apply_skipped.inc();
+                }
                 return Ok(Settlement {
-                    wrote: false,
-                    repaired: None,
+                    wrote: taken_over.is_some(),
+                    repaired: taken_over.and_then(|edit| repair.of(edit).edit()),
                     live,
                 });
+            }
+            Decision::Adopt { uid, foreign } => {
+                writing(context)?;
+                if taken_over.is_none() {
+                    tracing::info!(object = %what, ?foreign, "taking over fields of others");
+                }
+                taken_over = Some(drift::fingerprint_of_foreign(&foreign));
+                adopt(rendered, &uid, context).await?;
             }
             Decision::Create => {
                 writing(context)?;
@@ -262,6 +273,25 @@ async fn write(
             }
             Err(refused(&format!("applying {reference}"), &refusal).into())
         }
+    }
+}
+
+/// Takes over what others own where only krane may own anything. A stale view is fresh after it.
+async fn adopt(rendered: &Rendered, uid: &str, context: &LaneContext) -> Result<(), Stop> {
+    let reference = &rendered.reference;
+    match context.cluster.adopt(reference, uid).await {
+        Ok(live) => {
+            context.metrics.apply_writes.inc();
+            context.store.with(|memory| {
+                let effects = memory.view.insert(live);
+                memory.to_observe.extend(effects.observe);
+            });
+            Ok(())
+        }
+        Err(refusal) if refusal.class == RefusalClass::Reevaluate => {
+            refresh(rendered, context).await
+        }
+        Err(refusal) => Err(refused(&format!("taking over {reference}"), &refusal).into()),
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) fn is_in_place(shared: &SharedKey, context: &LaneContext) -> bool {
         // A policy that would only lose ports is safe to count on.
         Decision::Update { .. } => is_only_narrower(shared, &rendered, context),
         Decision::Create
+        | Decision::Adopt { .. }
         | Decision::Terminating
         | Decision::NotOurs
         | Decision::Recreate { .. }

@@ -21,6 +21,7 @@ use crate::ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Apply(ObjectRef),
+    Adopt(ObjectRef),
     Delete(ObjectRef),
     Metadata(ObjectRef),
     Get(ObjectRef),
@@ -119,7 +120,7 @@ impl FakeCluster {
         world
             .log
             .iter()
-            .filter(|op| matches!(op, Op::Apply(_) | Op::Delete(_)))
+            .filter(|op| matches!(op, Op::Apply(_) | Op::Adopt(_) | Op::Delete(_)))
             .count()
     }
 
@@ -280,6 +281,14 @@ impl Cluster for FakeCluster {
         } else {
             Err(refusal(RefusalClass::Transient))
         }
+    }
+
+    /// Nobody else ever owns anything here.
+    async fn adopt(&self, object: &ObjectRef, _uid: &str) -> Result<LiveObject, Refusal> {
+        self.call(Op::Adopt(object.clone())).await?;
+        let world = self.world.lock();
+        let live = world.objects.get(object).cloned();
+        live.ok_or_else(|| refusal(RefusalClass::Reevaluate))
     }
 
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {

@@ -16,7 +16,7 @@ pub struct Foreign {
 }
 
 /// The parts of an object in which nobody else may own anything.
-const fn exclusive(resource: Resource) -> &'static [&'static str] {
+pub(super) const fn exclusive(resource: Resource) -> &'static [&'static str] {
     match resource {
         Resource::ReplicaSet => &["spec"],
         Resource::CiliumNetworkPolicy => &["spec", "specs"],

@@ -19,6 +19,8 @@ pub enum Verb {
     Apply,
     /// Create by POST, for objects that cannot be applied (reviews, Events).
     Create,
+    /// JSON patch with preconditions.
+    Patch,
     /// Delete with preconditions.
     Delete,
     /// Read of a whole object.
@@ -37,6 +39,7 @@ impl Verb {
         match self {
             Self::Apply => "apply",
             Self::Create => "create",
+            Self::Patch => "patch",
             Self::Delete => "delete",
             Self::Get => "get",
             Self::Metadata => "metadata",
@@ -48,7 +51,7 @@ impl Verb {
     /// The HTTP method, as in `rest_client_requests_total{method}`.
     pub const fn method(self) -> &'static str {
         match self {
-            Self::Apply => "PATCH",
+            Self::Apply | Self::Patch => "PATCH",
             Self::Create => "POST",
             Self::Delete => "DELETE",
             Self::Get | Self::Metadata | Self::List | Self::Watch => "GET",
@@ -56,7 +59,10 @@ impl Verb {
     }
 
     pub(super) const fn is_write(self) -> bool {
-        matches!(self, Self::Apply | Self::Create | Self::Delete)
+        matches!(
+            self,
+            Self::Apply | Self::Create | Self::Patch | Self::Delete
+        )
     }
 }
 

@@ -16,7 +16,7 @@ use crate::testing::{FakeCluster, FakeControlPlane, Op, input, unwants, wants};
 fn workload_of(op: &Op) -> Option<&str> {
     match op {
         Op::Apply(reference) if reference.resource == Resource::ReplicaSet => Some(&reference.name),
-        Op::Apply(_) | Op::Delete(_) | Op::Metadata(_) | Op::Get(_) => None,
+        Op::Apply(_) | Op::Adopt(_) | Op::Delete(_) | Op::Metadata(_) | Op::Get(_) => None,
     }
 }
 
@@ -56,7 +56,7 @@ async fn namespace_and_isolation_exist_before_the_workload_is_written() {
         .iter()
         .filter_map(|op| match op {
             Op::Apply(reference) => Some(reference.resource),
-            Op::Delete(_) | Op::Metadata(_) | Op::Get(_) => None,
+            Op::Adopt(_) | Op::Delete(_) | Op::Metadata(_) | Op::Get(_) => None,
         })
         .collect();
     let order = [
@@ -416,7 +416,9 @@ async fn a_write_whose_answer_was_lost_is_recognised_as_done() {
     let world = World::start().await;
     let mut lost = std::collections::BTreeSet::new();
     world.cluster.fault(move |op| match op {
-        Op::Apply(_) | Op::Delete(_) => lost.insert(format!("{op:?}")).then_some(Fault::LoseAnswer),
+        Op::Apply(_) | Op::Adopt(_) | Op::Delete(_) => {
+            lost.insert(format!("{op:?}")).then_some(Fault::LoseAnswer)
+        }
         Op::Metadata(_) | Op::Get(_) => None,
     });
     world.control_plane.push(wants(1, input("ns", "d1")));
