@@ -72,7 +72,7 @@ impl Cause {
     }
 
     /// A panic just caught on this thread.
-    pub(crate) fn caught_panic() -> Self {
+    pub fn caught_panic() -> Self {
         Self::Panicked {
             place: PLACE.with_borrow_mut(Option::take),
         }

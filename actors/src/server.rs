@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::cause::Cause;
 use crate::ports::Server;
 
 #[cfg(test)]
@@ -57,7 +58,8 @@ impl Behaviour for ServerActor {
         let own = context.own.clone();
         self.serving.spawn(async move {
             let outcome = AssertUnwindSafe(server.serve(stop)).catch_unwind().await;
-            let outcome = outcome.unwrap_or_else(|_text| Err("it panicked".to_owned()));
+            let outcome =
+                outcome.unwrap_or_else(|_text| Err(format!("it {}", Cause::caught_panic())));
             // An actor that is gone, or stopping, needs no word of it.
             own.tell(ServerMessage::Ended(outcome));
         });

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::process::Command;
 use std::sync::Arc;
 
+use krane_actors::cause::Cause;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tracing_subscriber::Registry;
@@ -222,6 +223,7 @@ fn a_panic_is_told_by_its_place_and_never_by_its_text() {
     assert!(output.contains("src/telemetry/tests.rs:"), "{output}");
     assert!(output.contains("\"target\":\"krane::panic\""), "{output}");
     assert!(!output.contains("canary-in-a-panic"), "{output}");
+    assert!(output.contains("1 passed"), "{output}");
 }
 
 /// In a process of its own, because the exporter speaks from a thread of its own.
@@ -253,13 +255,15 @@ fn child_without_a_collector() {
 #[ignore = "a_panic_is_told_by_its_place_and_never_by_its_text runs it in a process of its own"]
 fn child_that_panics() {
     let _telemetry = super::init(&settings(&[("observability.logging.format", "json")])).unwrap();
-    let panicked = std::thread::scope(|scope| {
-        scope
-            .spawn(|| panic!("canary-in-a-panic {}", 42))
-            .join()
-            .is_err()
+    let cause = std::thread::scope(|scope| {
+        let panicking = scope.spawn(|| {
+            let panicked = std::panic::catch_unwind(|| panic!("canary-in-a-panic {}", 42));
+            assert!(panicked.is_err());
+            Cause::caught_panic().to_string()
+        });
+        panicking.join().unwrap()
     });
-    assert!(panicked);
+    assert!(cause.contains("src/telemetry/tests.rs:"), "{cause}");
 }
 
 /// open-telemetry/opentelemetry-rust#868, #2580, #3589 (B51): the flush ignores its timeout when

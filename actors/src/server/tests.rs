@@ -103,7 +103,9 @@ async fn a_server_that_ends_in_any_way_serves_again() {
         .await;
         let status = setting.rig.status("root/rpc");
         let failure = status.last_failure.as_ref().expect("published");
-        assert_eq!((failure.kind, &*failure.text), ("error", words));
+        assert_eq!(failure.kind, "error");
+        // The place of a panic follows, when a hook notes it.
+        assert!(failure.text.starts_with(words), "{}", failure.text);
     }
 }
 
