@@ -5,7 +5,6 @@ pub mod exit;
 mod flags;
 mod output;
 mod run;
-pub mod version;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,6 +12,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::settings::LoadInput;
+pub(crate) use crate::version;
 use check_config::CheckConfig;
 use output::Terminal;
 use run::Run;

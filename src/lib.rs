@@ -7,3 +7,5 @@ pub mod rpc;
 pub mod run;
 pub mod settings;
 pub mod telemetry;
+pub mod version;
+mod words;

@@ -36,7 +36,6 @@ pub use types::{
     WritesMode,
 };
 
-use crate::edge::cluster::AccessInputs;
 use layer::Layers;
 use reader::Reader;
 
@@ -349,6 +348,23 @@ pub struct Tracing {
     pub endpoint: Url,
     /// The share of traces that is exported, from 0 to 1.
     pub sample_rate: f64,
+}
+
+/// What the choice of the credentials depends on, as the environment and flags tell it (D39).
+#[derive(Clone, Debug, Default)]
+pub struct AccessInputs {
+    /// `KUBERNETES_SERVICE_HOST`
+    pub service_host: Option<String>,
+    /// `KUBERNETES_SERVICE_PORT`
+    pub service_port: Option<String>,
+    /// `KUBECONFIG`, a list of files in the form of `PATH`
+    pub kubeconfig_list: Option<std::ffi::OsString>,
+    /// The user's home folder
+    pub home: Option<PathBuf>,
+    /// `--kubeconfig`
+    pub kubeconfig: Option<PathBuf>,
+    /// `--context`
+    pub context: Option<String>,
 }
 
 /// Settings together with what they were made from.

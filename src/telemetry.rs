@@ -103,14 +103,6 @@ impl Telemetry {
     }
 }
 
-/// Whether `directives` can be a value of `RUST_LOG`.
-pub(crate) fn check_directives(directives: &str) -> Result<(), String> {
-    EnvFilter::builder()
-        .parse(directives)
-        .map(|_| ())
-        .map_err(|error| error.to_string())
-}
-
 fn directives(logging: &Logging) -> Result<EnvFilter, TelemetryError> {
     let level = logging.level.as_str();
     // Other crates tell how they work, not what krane decided.

@@ -10,8 +10,8 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
 
-use crate::cli::version;
 use crate::rpc::health::{self, HealthView};
+use crate::version;
 
 /// The routes of the metrics port.
 pub fn router(registry: Registry, view: Arc<dyn HealthView>) -> Router {

@@ -13,6 +13,7 @@ use crate::rpc::bind::Listeners;
 use crate::run::RunError;
 use crate::settings::{FlagValue, LoadInput, Settings};
 use crate::telemetry;
+use crate::words::chain;
 
 /// Starts the agent and stays until a signal.
 #[derive(Debug, Args)]
@@ -156,15 +157,4 @@ async fn agent(settings: Settings, listeners: Listeners) -> Result<(), Failure> 
             help: help.to_owned(),
         }
     })
-}
-
-/// An error with all its causes.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut words = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        words = format!("{words}: {cause}");
-        next = cause.source();
-    }
-    words
 }

@@ -29,7 +29,7 @@ use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use serde::Deserialize;
 
-pub use access::{ACCOUNT_FOLDER, AccessError, AccessInputs, KubeAccess};
+pub use access::{ACCOUNT_FOLDER, AccessError, KubeAccess};
 pub use calls::KubeCalls;
 pub use connection::{ApiObserver, KubeConnection, RequestDone};
 pub use limits::{CallLimits, CallTimeouts};

@@ -15,6 +15,7 @@ use crate::edge::cluster::{ApiObserver, CallLimits, RequestDone};
 use crate::edge::control_plane::{CallObserver, ControlPlaneAccess, GrpcControlPlane, Timing};
 use crate::edge::wire::Wire;
 use crate::settings::{self, Settings};
+use crate::version;
 
 /// The clock on the wall.
 #[derive(Debug)]
@@ -56,12 +57,13 @@ pub(super) fn seed() -> u64 {
 
 /// What every request to Kubernetes says of its sender.
 pub(super) fn user_agent() -> HeaderValue {
-    HeaderValue::from_static(concat!("krane/", env!("CARGO_PKG_VERSION")))
+    HeaderValue::from_static(version::USER_AGENT)
 }
 
 /// The settings that change what is decided.
 pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
     Rules {
+        namespace_of_krane: namespace.into(),
         request_divisor: settings.deployments.request_divisor.into(),
         max_replicas: settings.deployments.max_replicas.unsigned_abs(),
         pull_secret: settings.registry.as_ref().map(|registry| PullSecret {
@@ -75,7 +77,6 @@ pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
             settings::ReportAddress::Dns => ReportAddress::Dns,
             settings::ReportAddress::Ip => ReportAddress::Ip,
         },
-        ..Rules::new(namespace)
     }
 }
 

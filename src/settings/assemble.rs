@@ -14,10 +14,9 @@ use super::problem::ProblemKind;
 use super::reader::{Read, Reader, Recorded};
 use super::types::{Region, show_duration};
 use super::{
-    Admin, Cilium, Control, Deployments, K8s, Lease, LoadInput, RateLimit, Replay, Report, Resync,
-    Rpc, RpcTls, Safety, Scheduler, Secrets, Sentinel, Settings,
+    AccessInputs, Admin, Cilium, Control, Deployments, K8s, Lease, LoadInput, RateLimit, Replay,
+    Report, Resync, Rpc, RpcTls, Safety, Scheduler, Secrets, Sentinel, Settings,
 };
-use crate::edge::cluster::AccessInputs;
 
 pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
     let instance_id = instance_id(r);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt::{self, Write};
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -14,6 +14,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFi
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
 use crate::settings::Settings;
+use crate::words::chain;
 
 /// Who speaks, on every line.
 pub(super) struct Sender {
@@ -170,13 +171,7 @@ impl Visit for Fields {
     }
 
     fn record_error(&mut self, field: &Field, error: &(dyn Error + 'static)) {
-        let mut chain = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            let _ = write!(chain, ": {cause}");
-            source = cause.source();
-        }
-        self.set(field, chain.into());
+        self.set(field, chain(error).into());
     }
 }
 

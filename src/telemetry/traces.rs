@@ -9,8 +9,8 @@ use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tonic::transport::ClientTlsConfig;
 
 use super::TelemetryError;
-use crate::cli::version::VERSION;
 use crate::settings::{Settings, Tracing};
+use crate::version::VERSION;
 
 /// How long one batch may take.
 const EXPORT_LIMIT: Duration = Duration::from_secs(5);

@@ -9,25 +9,10 @@ use http::Uri;
 use kube::Config;
 use kube::config::{Kubeconfig, KubeconfigError};
 
+use crate::settings::AccessInputs;
+
 /// Where Kubernetes mounts a pod's own account.
 pub const ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-/// What the choice of the credentials depends on, as the settings read it.
-#[derive(Clone, Debug, Default)]
-pub struct AccessInputs {
-    /// `KUBERNETES_SERVICE_HOST`
-    pub service_host: Option<String>,
-    /// `KUBERNETES_SERVICE_PORT`
-    pub service_port: Option<String>,
-    /// `KUBECONFIG`, a list of files in the form of `PATH`
-    pub kubeconfig_list: Option<std::ffi::OsString>,
-    /// The user's home folder
-    pub home: Option<PathBuf>,
-    /// `--kubeconfig`
-    pub kubeconfig: Option<PathBuf>,
-    /// `--context`
-    pub context: Option<String>,
-}
 
 /// The credentials to use. Read again from their files whenever a client is built.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,8 +18,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::access::{AccessError, KubeAccess};
-use super::reply::{Reply, chain, cut};
+use super::reply::{Reply, chain};
 use super::request::{Call, Verb};
+use crate::words::cut;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -87,12 +88,10 @@ impl From<CallError> for Refusal {
             | CallError::TimedOut(_)
             | CallError::Stopping => (RefusalClass::Transient, 0),
         };
-        let mut message = chain(&error);
-        cut(&mut message);
         Self {
             class,
             code,
-            message,
+            message: cut(chain(&error)),
             retry_after: None,
         }
     }

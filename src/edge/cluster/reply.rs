@@ -10,9 +10,10 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use krane_domain::refusal::{ApiStatus, Cause, Refusal, RefusalClass, classify};
 use serde::Deserialize;
 
+use crate::words::{self, LONGEST_MESSAGE};
+
 /// Longest wait a server can impose; more is taken for a mistake.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(10);
-const LONGEST_MESSAGE: usize = 1024;
 
 /// A complete answer.
 #[derive(Clone)]
@@ -204,28 +205,9 @@ pub(super) fn json_problem(error: &serde_json::Error) -> String {
     )
 }
 
-/// An error with its causes, without what kube adds to them: the cause once more, and the name
-/// of its own type.
+/// An error with its causes, without the name of its own type that kube adds to them.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let words = next.to_string();
-        if !text.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
-        }
-        cause = next.source();
-    }
-    text.replace("ServiceError: ", "")
-}
-
-/// Cuts a message to a sane length, at a character.
-pub(super) fn cut(message: &mut String) {
-    if message.len() > LONGEST_MESSAGE {
-        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
-        message.push('…');
-    }
+    words::chain(error).replace("ServiceError: ", "")
 }
 
 fn wait(seconds: u64) -> Duration {

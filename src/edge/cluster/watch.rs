@@ -14,8 +14,9 @@ use serde_json::value::RawValue;
 use super::calls::KubeCalls;
 use super::lines::Lines;
 use super::list::decode;
-use super::reply::{chain, cut, is_version_unusable, json_problem, status_of, unreadable};
+use super::reply::{chain, is_version_unusable, json_problem, status_of, unreadable};
 use super::request::{Call, Verb, collection_path, push_query};
+use crate::words::cut;
 
 const LONGEST_EVENT: usize = 64 << 20;
 
@@ -163,9 +164,8 @@ fn event(resource: Resource, line: &[u8]) -> WatchEvent {
         },
         "ERROR" => WatchEvent::Ended(error_end(json)),
         _ => {
-            let mut problem = format!("an event of {plural} of unknown type {kind}");
-            cut(&mut problem);
-            WatchEvent::Undecodable(problem)
+            let problem = format!("an event of {plural} of unknown type {kind}");
+            WatchEvent::Undecodable(cut(problem))
         }
     }
 }
@@ -177,16 +177,13 @@ fn error_end(json: &[u8]) -> WatchEnd {
     if is_version_unusable(&status) {
         return WatchEnd::Expired;
     }
-    let mut text = format!(
+    let text = format!(
         "ERROR event {} {}: {}",
         status.code, status.reason, status.message
     );
-    cut(&mut text);
-    WatchEnd::Failed(text)
+    WatchEnd::Failed(cut(text))
 }
 
 fn failed(text: String) -> WatchEvent {
-    let mut text = text;
-    cut(&mut text);
-    WatchEvent::Ended(WatchEnd::Failed(text))
+    WatchEvent::Ended(WatchEnd::Failed(cut(text)))
 }

@@ -19,8 +19,8 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::BoxError;
 
-const OUR_NAME: HeaderValue =
-    HeaderValue::from_static(concat!("krane/", env!("CARGO_PKG_VERSION")));
+use crate::version;
+
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// Never used here, and tonic panics when it is no base64.
 const GRPC_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
@@ -74,7 +74,7 @@ impl tower::Service<Request<Body>> for Call {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let headers = request.headers_mut();
-        headers.insert(USER_AGENT, OUR_NAME);
+        headers.insert(USER_AGENT, HeaderValue::from_static(version::USER_AGENT));
         headers.insert(AUTHORIZATION, self.authorization.clone());
         let answered = self.answered.clone();
         let answer = self.sender.send_request(request);

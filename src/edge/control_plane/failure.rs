@@ -13,9 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tonic::{Code, Status};
 
 use super::dial::DialError;
-
-/// Servers may put whole pages into a message.
-const LONGEST_MESSAGE: usize = 1024;
+use crate::words::{chain, cut, described};
 
 /// A call or a stream that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,8 +62,7 @@ impl Failure {
     }
 
     pub(super) fn dial(error: &Arc<DialError>) -> Self {
-        let message = described(&error.to_string(), error.source());
-        Self::transport(Code::Unavailable, message)
+        Self::transport(Code::Unavailable, chain(&**error))
     }
 
     pub(super) fn timed_out(after: Duration) -> Self {
@@ -157,21 +154,6 @@ fn second_try(status: &Status) -> SecondTry {
         .unwrap_or(SecondTry::Pointless)
 }
 
-/// A message and its causes, each said once.
-fn described(message: &str, source: Option<&(dyn Error + 'static)>) -> String {
-    let mut text = message.to_owned();
-    for cause in std::iter::successors(source, |&cause| cause.source()) {
-        let cause = cause.to_string();
-        if !text.contains(&cause) {
-            if !text.is_empty() {
-                text.push_str(": ");
-            }
-            text.push_str(&cause);
-        }
-    }
-    text
-}
-
 /// What a server says goes into logs: one line, not too long, and not our token sent back.
 fn presentable(text: String, token: &SecretString) -> String {
     let token = token.expose_secret();
@@ -181,12 +163,4 @@ fn presentable(text: String, token: &SecretString) -> String {
         text.replace(token, "<token>")
     };
     cut(text.replace(char::is_control, " "))
-}
-
-fn cut(mut text: String) -> String {
-    if text.len() > LONGEST_MESSAGE {
-        text.truncate(text.floor_char_boundary(LONGEST_MESSAGE));
-        text.push('…');
-    }
-    text
 }

@@ -2,11 +2,12 @@
 
 use std::num::NonZeroU16;
 
+use tracing_subscriber::filter::EnvFilter;
+
 use super::super::keys::TRACING as SECTION;
 use super::super::problem::ProblemKind;
 use super::super::reader::{Read, Reader};
 use super::super::{LoadInput, Logging, Metrics, Observability, Tracing};
-use crate::telemetry::check_directives;
 
 const OTLP_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const OTLP_ENDPOINT: &str = "http://localhost:4317";
@@ -43,11 +44,11 @@ fn directives(r: &mut Reader, input: &LoadInput) -> Read<Option<String>> {
     let Some(text) = input.env.get(NAME).filter(|text| !text.trim().is_empty()) else {
         return Ok(None);
     };
-    match check_directives(text) {
-        Ok(()) => Ok(Some(text.clone())),
+    match EnvFilter::builder().parse(text) {
+        Ok(_) => Ok(Some(text.clone())),
         Err(reason) => {
             let help = format!("set {NAME} to a list such as \"warn,krane=debug\", or unset it");
-            Err(r.wrong_variable(NAME, text, ProblemKind::Malformed(reason), help))
+            Err(r.wrong_variable(NAME, text, ProblemKind::Malformed(reason.to_string()), help))
         }
     }
 }

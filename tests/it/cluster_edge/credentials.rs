@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use krane::edge::cluster::{
-    ACCOUNT_FOLDER, AccessError, AccessInputs, CallLimits, CallTimeouts, KubeAccess, KubeCluster,
-    KubeConnection,
+    ACCOUNT_FOLDER, AccessError, CallLimits, CallTimeouts, KubeAccess, KubeCluster, KubeConnection,
 };
+use krane::settings::AccessInputs;
 use krane_actors::ports::{Cluster, WatchEvent};
 use krane_domain::refusal::RefusalClass;
 use serde_json::json;

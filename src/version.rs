@@ -3,6 +3,9 @@
 /// The version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// How krane names itself to whom it calls.
+pub(crate) const USER_AGENT: &str = concat!("krane/", env!("CARGO_PKG_VERSION"));
+
 /// The commit it was built from, or `unknown`.
 pub const COMMIT: &str = env!("KRANE_BUILD_SHA");
 

@@ -1,0 +1,69 @@
+//! Errors as text: with their causes, each said once, and not too long for a log.
+
+use std::error::Error;
+
+/// Servers may put whole pages into a message.
+pub(crate) const LONGEST_MESSAGE: usize = 1024;
+
+/// An error and its causes.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    described(&error.to_string(), error.source())
+}
+
+/// A message and the causes behind it. Libraries repeat a cause in their own words; it is left
+/// out then.
+pub(crate) fn described(message: &str, source: Option<&(dyn Error + 'static)>) -> String {
+    let mut text = message.to_owned();
+    for cause in std::iter::successors(source, |&cause| cause.source()) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+/// Cuts a text to [`LONGEST_MESSAGE`] bytes, at a character.
+pub(crate) fn cut(mut text: String) -> String {
+    if text.len() > LONGEST_MESSAGE {
+        text.truncate(text.floor_char_boundary(LONGEST_MESSAGE));
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::{LONGEST_MESSAGE, chain, cut, described};
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{words}")]
+    struct Step {
+        words: &'static str,
+        source: io::Error,
+    }
+
+    #[test]
+    fn a_cause_that_the_error_says_itself_is_not_said_twice() {
+        let cause = || io::Error::other("refused");
+        let step = |words| Step {
+            words,
+            source: cause(),
+        };
+        assert_eq!(chain(&step("the call failed")), "the call failed: refused");
+        assert_eq!(chain(&step("it was refused")), "it was refused");
+        assert_eq!(described("", Some(&cause())), "refused");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let cut = cut("ä".repeat(LONGEST_MESSAGE));
+        assert_eq!(cut.len(), LONGEST_MESSAGE + '…'.len_utf8());
+        assert!(cut.ends_with("ä…"), "{cut}");
+    }
+}
