@@ -18,6 +18,7 @@ use crate::lanes::LaneContext;
 use crate::metrics::{ActorMetrics, ControllerMetrics};
 use crate::ports::{Clock, Cluster, ControlPlane};
 use crate::reconciler::{Reconciler, ReconcilerMessage};
+use crate::replay::{Replay, ReplayMessage};
 use crate::reporter::{Reporter, ReporterMessage};
 use crate::resync::{Resync, ResyncMessage};
 use crate::status::StatusBoard;
@@ -47,6 +48,8 @@ pub struct ControllerParts {
     pub max_backlog: usize,
     /// Time between passes over all objects (`resync.interval`).
     pub resync_interval: Duration,
+    /// Time between full replays (`replay.interval`); absent for none.
+    pub replay_interval: Option<Duration>,
     /// Share of objects that may go on `not_found` (`safety.max_deletes_percent`).
     pub max_deletes_percent: u8,
     /// Whether writes are allowed (`safety.writes`).
@@ -69,6 +72,7 @@ pub struct ControllerWorkers {
     reconciler: Address<ReconcilerMessage>,
     stream: Address<StreamMessage>,
     resync: Address<ResyncMessage>,
+    replay: Address<ReplayMessage>,
 }
 
 impl ControllerWorkers {
@@ -93,6 +97,7 @@ impl ControllerWorkers {
             reconciler: vacant("reconciler", &place)?,
             stream: vacant("stream", &place)?,
             resync: vacant("resync", &place)?,
+            replay: vacant("replay", &place)?,
         })
     }
 
@@ -126,6 +131,7 @@ impl ControllerWorkers {
             }),
             "stream" => start(self.stream.clone(), board, metrics, move || this.stream()),
             "resync" => start(self.resync.clone(), board, metrics, move || this.resync()),
+            "replay" => start(self.replay.clone(), board, metrics, move || this.replay()),
             _ => return None,
         })
     }
@@ -198,6 +204,22 @@ impl ControllerWorkers {
             max_deletes_percent: self.parts.max_deletes_percent,
             metrics: self.parts.metrics.clone(),
             passes: JoinSet::new(),
+        }
+    }
+}
+
+impl ControllerWorkers {
+    fn replay(&self) -> Replay {
+        Replay {
+            store: Arc::clone(&self.store),
+            control_plane: Arc::clone(&self.parts.control_plane),
+            reconciler: self.reconciler.clone(),
+            stream: self.stream.clone(),
+            contact: self.contact(),
+            interval: self.parts.replay_interval,
+            reading: JoinSet::new(),
+            under_way: krane_domain::replay::Replay::default(),
+            suspects: std::collections::BTreeSet::new(),
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod lanes;
 pub mod metrics;
 pub mod ports;
 pub mod reconciler;
+pub mod replay;
 pub mod reporter;
 pub mod resync;
 pub mod root;

@@ -18,6 +18,7 @@ use krane_domain::kinds::{self, Member, Rules};
 use krane_domain::members::Members;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::outbox::Outbox;
+use krane_domain::replay::{Replay, Shown};
 use krane_domain::view::{Effects, View};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -29,7 +30,7 @@ use crate::ports::{Item, Listed};
 /// The stream counts as quiet after this long without a message.
 pub const QUIET: Duration = Duration::from_secs(10);
 /// A replay of everything takes at most this long (D8).
-const REPLAY_LIMIT: Duration = Duration::from_secs(300);
+pub(crate) const REPLAY_LIMIT: Duration = Duration::from_secs(300);
 
 /// The shared memory of one controller.
 #[derive(Debug)]
@@ -102,6 +103,10 @@ pub struct StreamMemory {
     pub replayed: u64,
     /// States taken in.
     pub received: u64,
+    /// States of a restored control plane, taken in though their version is lower than known.
+    pub adopted: u64,
+    /// Whether it has to be opened anew at the cursor, which began again at 0.
+    pub must_reconnect: bool,
 }
 
 /// How a pass over all objects went.
@@ -180,6 +185,32 @@ impl Memory {
                 }
             }
         }
+    }
+
+    /// Takes in a state that a full replay shows (D8). Returns whether there is work.
+    pub fn receive_replayed(&mut self, replay: &mut Replay, state: State, now: Moment) -> bool {
+        let known = self.backlog.known_version(&state.key);
+        match replay.show(state, known) {
+            Shown::News(state) => {
+                self.receive(StreamItem::State(state), now);
+                true
+            }
+            Shown::Known | Shown::Lower => {
+                self.stream.replayed += 1;
+                false
+            }
+        }
+    }
+
+    /// Takes over what a restored control plane wants, and begins its stream again at 0 (D8).
+    pub fn adopt(&mut self, states: Vec<State>, now: Moment) {
+        self.stream.adopted += states.len() as u64;
+        self.stream.must_reconnect = true;
+        for state in &states {
+            self.brake.named(&state.key);
+            self.want(&state.key, member_of(&state.change), now);
+        }
+        self.backlog.adopt(states, now);
     }
 
     /// A wanted workload changed: so may the shared objects it was part of.

@@ -91,11 +91,15 @@ impl Stream {
     }
 
     fn connect(&mut self, context: &Context<StreamMessage>) {
+        // Whatever is still in the mailbox is of an earlier connection.
         self.pump.abort_all();
         while self.pump.try_join_next().is_some() {}
         self.connection += 1;
         let connection = self.connection;
-        let cursor = self.store.with(|memory| memory.backlog.cursor());
+        let cursor = self.store.with(|memory| {
+            memory.stream.opened_at = None;
+            memory.backlog.cursor()
+        });
         tracing::debug!(
             controller = self.store.controller().name(),
             cursor,
@@ -224,6 +228,13 @@ impl Behaviour for Stream {
         message: StreamMessage,
         context: &Context<StreamMessage>,
     ) -> Result<(), ActorError> {
+        if self
+            .store
+            .with(|memory| std::mem::take(&mut memory.stream.must_reconnect))
+        {
+            self.connect(context);
+            return Ok(());
+        }
         match message {
             StreamMessage::Connect => self.connect(context),
             StreamMessage::Event { connection, event } if connection == self.connection => {

@@ -82,7 +82,7 @@ pub const PREPARE_TIMEOUT: Duration = Duration::from_mins(2);
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// Enough for a message that is being handled.
-const SHORT: Duration = Duration::from_millis(250);
+const SHORT: Duration = Duration::from_millis(150);
 
 /// The whole tree.
 pub const TREE: Node = root(&[
@@ -108,6 +108,7 @@ const INTAKE: Node = rest_for_one(
         worker("reconciler", 256, Duration::from_millis(1_200)),
         worker("stream", 64, SHORT),
         worker("resync", 64, SHORT),
+        worker("replay", 64, SHORT),
     ],
 );
 

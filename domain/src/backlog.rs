@@ -14,6 +14,7 @@ use crate::desired::{Change, Invalid, State};
 use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 
 mod entry;
+mod reading;
 mod trouble;
 
 use entry::{Entry, Urgency};
@@ -178,6 +179,24 @@ impl Backlog {
         entry.replace(Arc::new(state));
         self.make_ready(&work, now);
         AnswerReceipt::Adopted
+    }
+
+    /// The control plane was restored from an older copy: these states are what it wants now,
+    /// though their versions are lower than those known. The cursor begins again at 0 (D8).
+    pub fn adopt(&mut self, states: Vec<State>, now: Moment) {
+        self.cursor.restart();
+        for state in states {
+            let key = WorkKey::Workload(state.key.clone());
+            self.cursor.renumber(&state.key, state.version);
+            let entry = self.entries.entry(key.clone()).or_default();
+            entry.highest = state.version;
+            entry.has_stream_state = true;
+            entry.stream_at = Some(now);
+            self.bytes -= entry.waiting_bytes();
+            entry.replace(Arc::new(state));
+            self.bytes += entry.waiting_bytes();
+            self.make_ready(&key, now);
+        }
     }
 
     /// Something about this key may have changed in the cluster: look again. Nothing happens for
@@ -407,68 +426,6 @@ impl Backlog {
             }
             Some(Phase::Idle | Phase::InFlight) | None => {}
         }
-    }
-
-    /// Where the stream goes on after a reconnect.
-    pub fn cursor(&self) -> u64 {
-        self.cursor.value()
-    }
-
-    /// The highest version received.
-    pub fn highest(&self) -> u64 {
-        self.cursor.highest()
-    }
-
-    /// Bytes of states that wait to be applied, those left out that no waiting helps.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Lanes at work.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
-    /// Keys waiting for a lane.
-    pub fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    /// Objects with a state that was not brought about yet.
-    pub fn unapplied(&self) -> usize {
-        self.cursor.unapplied()
-    }
-
-    /// What is wanted of an object.
-    pub fn state(&self, key: &ObjectKey) -> Option<&Arc<State>> {
-        self.entries
-            .get(&WorkKey::Workload(key.clone()))?
-            .state
-            .as_ref()
-    }
-
-    /// Whether the newest state of this object was brought about, and against what.
-    pub fn settled(&self, key: &WorkKey) -> Option<&Settled> {
-        self.entries.get(key)?.settled.as_ref()
-    }
-
-    /// All objects something is wanted of, with their states, in key order.
-    pub fn states(&self) -> impl Iterator<Item = &Arc<State>> {
-        self.entries
-            .values()
-            .filter_map(|entry| entry.state.as_ref())
-    }
-
-    /// Every key in trouble, with what an operator needs to know.
-    pub fn in_trouble(&self) -> impl Iterator<Item = InTrouble> + '_ {
-        self.entries
-            .iter()
-            .filter_map(|(key, entry)| entry.in_trouble(key))
-    }
-
-    /// The trouble a key is in, if it is.
-    pub fn trouble_of(&self, key: &WorkKey) -> Option<InTrouble> {
-        self.entries.get(key)?.in_trouble(key)
     }
 
     /// Lanes were lost with their reconciler: their keys are looked at again.

@@ -104,9 +104,25 @@ impl<K: Ord + Clone> Cursor<K> {
         self.advance();
     }
 
+    /// Begins again at 0: the versions of the stream are others from now on (D8). What is
+    /// unapplied stays so, in its old version until [`Self::renumber`] gives it a new one.
+    pub fn restart(&mut self) {
+        self.value = 0;
+        self.highest = 0;
+    }
+
+    /// The newest state of this object has this version from now on, and is unapplied.
+    pub fn renumber(&mut self, key: &K, version: u64) {
+        if let Some(entry) = self.unapplied.remove(key) {
+            self.oldest.remove(&(entry.oldest, key.clone()));
+        }
+        self.received(key, version);
+    }
+
     fn advance(&mut self) {
         let safe = match self.oldest.first() {
-            Some((oldest, _)) => oldest.saturating_sub(1),
+            // A version from before a restart may be higher than all received since.
+            Some((oldest, _)) => oldest.saturating_sub(1).min(self.highest),
             None => self.highest,
         };
         self.value = self.value.max(safe);

@@ -28,6 +28,7 @@ pub mod outbox;
 pub mod pod;
 mod quantity;
 pub mod refusal;
+pub mod replay;
 pub mod report;
 pub mod restart;
 #[cfg(any(test, feature = "testing"))]

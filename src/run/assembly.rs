@@ -119,6 +119,7 @@ fn parts(
         max_lanes: settings.k8s.max_in_flight,
         max_backlog: usize::try_from(settings.control.max_backlog.as_bytes()).unwrap_or(usize::MAX),
         resync_interval: settings.resync.interval,
+        replay_interval: settings.replay.interval,
         max_deletes_percent: settings.safety.max_deletes_percent,
         writes,
         is_region_known: Arc::clone(&is_region_known),

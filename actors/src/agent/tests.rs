@@ -46,6 +46,7 @@ fn agent(cluster: &FakeCluster, control_plane: &FakeControlPlane, board: &Status
             max_lanes: 8,
             max_backlog: 1 << 20,
             resync_interval: Duration::from_secs(60),
+            replay_interval: Some(Duration::from_secs(600)),
             max_deletes_percent: 10,
             writes: Arc::new(AtomicBool::new(true)),
             is_region_known: Arc::clone(&is_region_known),

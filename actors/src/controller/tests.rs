@@ -2,6 +2,7 @@
 
 mod harness;
 mod isolation;
+mod replay;
 mod reports;
 mod resync;
 mod states;

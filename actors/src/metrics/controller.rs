@@ -243,7 +243,7 @@ const GAUGES: [(&str, &str); 14] = [
     ),
 ];
 
-const TOTALS: [(&str, &str); 3] = [
+const TOTALS: [(&str, &str); 4] = [
     (
         "krane_replayed_states_total",
         "States received that were known already.",
@@ -251,6 +251,10 @@ const TOTALS: [(&str, &str); 3] = [
     (
         "krane_states_stale_total",
         "States received that were older than known.",
+    ),
+    (
+        "krane_states_adopted_total",
+        "States of a restored control plane, taken in though their version is lower than known.",
     ),
     (
         "krane_states_unknown_total",
@@ -299,6 +303,7 @@ impl StoreCollector {
                 memory.kinds_missing.len() as u64,
                 memory.stream.replayed,
                 memory.stream.stale,
+                memory.stream.adopted,
                 memory.stream.unknown,
             ]
             .map(|value| i64::try_from(value).unwrap_or(i64::MAX))

@@ -50,21 +50,23 @@ pub(crate) struct FakeControlPlane {
 }
 
 impl FakeControlPlane {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "given away, to read as sending does"
+    )]
     pub(crate) fn push(&self, state: State) {
         let mut world = self.world.lock();
-        let item = StreamEvent::Item(StreamItem::State(state.clone()));
-        world.rows.insert(state.version, state);
-        let mut item = Some(item);
+        world.rows.insert(state.version, state.clone());
         world.streams.retain(|stream| {
-            // One controller, so at most one stream that still listens.
-            match item.take() {
-                Some(next) if !stream.is_closed() => stream.send(next).is_ok(),
-                other => {
-                    item = other;
-                    false
-                }
-            }
+            let item = StreamEvent::Item(StreamItem::State(state.clone()));
+            stream.send(item).is_ok()
         });
+    }
+
+    /// These are its rows from now on. No stream is told.
+    pub(crate) fn restore(&self, states: impl IntoIterator<Item = State>) {
+        let rows = states.into_iter().map(|state| (state.version, state));
+        self.world.lock().rows = rows.collect();
     }
 
     pub(crate) fn cut(&self, code: &'static str) {

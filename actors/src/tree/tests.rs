@@ -9,13 +9,14 @@ use crate::root::STOP_TIMEOUT;
 use crate::status::StatusBoard;
 use crate::supervisor::{StartFn, Surroundings};
 
-const WORKERS: [&str; 8] = [
+const WORKERS: [&str; 9] = [
     "root/heartbeat",
     "root/deployments/observer/watch",
     "root/deployments/observer/reporter",
     "root/deployments/intake/reconciler",
     "root/deployments/intake/stream",
     "root/deployments/intake/resync",
+    "root/deployments/intake/replay",
     "root/servers/rpc",
     "root/servers/metrics",
 ];
@@ -66,7 +67,8 @@ root (one_for_one)
 │   └── intake (rest_for_one)
 │       ├── reconciler
 │       ├── stream
-│       └── resync
+│       ├── resync
+│       └── replay
 └── servers (one_for_one)
     ├── rpc
     └── metrics

@@ -76,6 +76,7 @@ impl World {
             max_lanes: choices.max_lanes,
             max_backlog: choices.max_backlog,
             resync_interval: Duration::from_secs(60),
+            replay_interval: Some(Duration::from_secs(600)),
             max_deletes_percent: 10,
             writes: Arc::new(AtomicBool::new(true)),
             is_region_known: Arc::clone(&is_region_known),
@@ -159,7 +160,7 @@ impl World {
                 nest("observer", group("root/observer", &["watch", "reporter"])),
                 nest(
                     "intake",
-                    group("root/intake", &["reconciler", "stream", "resync"]),
+                    group("root/intake", &["reconciler", "stream", "resync", "replay"]),
                 ),
             ],
         };

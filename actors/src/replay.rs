@@ -1,0 +1,177 @@
+//! Reads all desired states again now and then (D8).
+//!
+//! Owns a second, short-lived stream from version 0. Finds states that became visible behind the
+//! cursor, and a control plane that was restored from an older copy. Never deletes anything:
+//! what a replay does not show is not gone. When it dies a replay is lost, and the next one comes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use krane_domain::desired::State;
+use krane_domain::ids::ObjectKey;
+use krane_domain::replay;
+use tokio::task::JoinSet;
+
+use crate::actor::{ActorError, Behaviour, Context, Message};
+use crate::address::Address;
+use crate::contact::Contact;
+use crate::ports::ControlPlane;
+use crate::reconciler::{self, ReconcilerMessage};
+use crate::store::Store;
+use crate::stream::StreamMessage;
+
+mod pump;
+
+/// A replay that shows lower versions than known is repeated after this long.
+const SECOND_LOOK: Duration = Duration::from_secs(30);
+/// Part of the interval that jitter may take off.
+const JITTER: f64 = 0.1;
+
+/// What a replay actor understands.
+#[derive(Debug)]
+pub enum ReplayMessage {
+    /// Time for a replay.
+    Begin,
+    /// It showed a state.
+    Shown(Box<State>),
+    /// It is over. Only a complete one says what is true.
+    Ended {
+        /// Whether everything was shown, as far as can be told.
+        is_complete: bool,
+    },
+}
+
+impl Message for ReplayMessage {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Begin => "begin",
+            Self::Shown(_) => "shown",
+            Self::Ended { .. } => "ended",
+        }
+    }
+}
+
+/// A replay actor's state.
+pub struct Replay {
+    /// Its controller's memory.
+    pub store: Arc<Store>,
+    /// Whom it asks.
+    pub control_plane: Arc<dyn ControlPlane>,
+    /// Told when there is work.
+    pub reconciler: Address<ReconcilerMessage>,
+    /// Opens its stream again when versions began anew.
+    pub stream: Address<StreamMessage>,
+    /// Told of every sign of life.
+    pub contact: Contact,
+    /// Time between replays, before jitter (`replay.interval`); absent for none.
+    pub interval: Option<Duration>,
+    /// The reading task, while a replay is under way.
+    pub reading: JoinSet<()>,
+    /// What the replay under way showed.
+    pub under_way: replay::Replay,
+    /// Objects that the last replay showed in lower versions than known.
+    pub suspects: BTreeSet<ObjectKey>,
+}
+
+impl Behaviour for Replay {
+    type Message = ReplayMessage;
+
+    async fn started(&mut self, context: &Context<ReplayMessage>) -> Result<(), ActorError> {
+        self.arm(context);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: ReplayMessage,
+        context: &Context<ReplayMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            ReplayMessage::Begin => self.begin(context),
+            ReplayMessage::Shown(state) => self.shown(*state, context),
+            ReplayMessage::Ended { is_complete } => self.ended(is_complete, context),
+        }
+        Ok(())
+    }
+}
+
+impl Replay {
+    fn arm(&self, context: &Context<ReplayMessage>) {
+        if let Some(interval) = self.interval {
+            let jitter = 1.0 - JITTER * self.store.chance().unit();
+            context.later(interval.mul_f64(jitter), ReplayMessage::Begin);
+        }
+    }
+
+    fn begin(&mut self, context: &Context<ReplayMessage>) {
+        while self.reading.try_join_next().is_some() {}
+        let now = context.board.now();
+        let (is_replayed, cursor) = self
+            .store
+            .with(|memory| (memory.is_replayed(now), memory.backlog.cursor()));
+        if !is_replayed {
+            // The stream is still at its own first replay.
+            self.arm(context);
+            return;
+        }
+        self.under_way = replay::Replay::default();
+        self.reading.spawn(pump::read(
+            Arc::clone(&self.control_plane),
+            Arc::clone(&self.store),
+            context.own.clone(),
+            cursor,
+        ));
+    }
+
+    fn shown(&mut self, state: State, context: &Context<ReplayMessage>) {
+        let now = context.board.now();
+        self.contact.heard(Duration::ZERO, now);
+        let replay = &mut self.under_way;
+        if self
+            .store
+            .with(|memory| memory.receive_replayed(replay, state, now))
+        {
+            reconciler::nudge(&self.reconciler);
+        }
+    }
+
+    fn ended(&mut self, is_complete: bool, context: &Context<ReplayMessage>) {
+        let replay = std::mem::take(&mut self.under_way);
+        if !is_complete {
+            self.arm(context);
+            return;
+        }
+        let suspects = std::mem::take(&mut self.suspects);
+        let lower = replay.lower();
+        if suspects.is_empty() && !lower.is_empty() {
+            tracing::warn!(
+                controller = self.store.controller().name(),
+                objects = lower.len(),
+                "a replay shows older states than are known; it is repeated"
+            );
+            self.suspects = lower.into_keys().collect();
+            context.later(SECOND_LOOK, ReplayMessage::Begin);
+            return;
+        }
+        let states = replay::confirmed(&suspects, lower);
+        if !states.is_empty() {
+            self.adopt(states, context);
+        }
+        self.arm(context);
+    }
+
+    fn adopt(&self, states: Vec<State>, context: &Context<ReplayMessage>) {
+        tracing::error!(
+            controller = self.store.controller().name(),
+            objects = states.len(),
+            "the control plane was restored from an older copy: two replays show older states \
+             than are known. They are applied, and the stream begins again at version 0"
+        );
+        let now = context.board.now();
+        self.store.with(|memory| memory.adopt(states, now));
+        // A full mailbox makes the stream look as well.
+        let _ = self.stream.try_send(StreamMessage::Connect);
+        reconciler::nudge(&self.reconciler);
+    }
+}
