@@ -17,6 +17,7 @@ mod secret;
 mod substitute;
 mod tree;
 mod types;
+mod unused;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,6 +36,7 @@ pub use types::{
     ByteSize, LogFormat, LogLevel, ProbePaths, Region, ReplaceOutdatedPods, ReportAddress, Url,
     WritesMode,
 };
+pub use unused::{SetInVain, UNUSED, UnusedKey};
 
 use layer::Layers;
 use reader::Reader;
@@ -374,6 +376,8 @@ pub struct Loaded {
     pub settings: Settings,
     /// Every key with its value and origin, secrets masked.
     pub effective: Effective,
+    /// What was set and has no effect in this version.
+    pub in_vain: Vec<SetInVain>,
 }
 
 impl Settings {
@@ -396,10 +400,15 @@ impl Loaded {
         let settings = assemble::settings(&mut reader, input);
         let (tree, problems) = reader.finish();
         match settings {
-            Ok(settings) if problems.is_empty() => Ok(Self {
-                settings,
-                effective: Effective::of(&tree),
-            }),
+            Ok(settings) if problems.is_empty() => {
+                let effective = Effective::of(&tree);
+                let in_vain = unused::set_in_vain(&effective, &Effective::of_defaults());
+                Ok(Self {
+                    settings,
+                    effective,
+                    in_vain,
+                })
+            }
             Ok(_) | Err(_) => Err(InvalidSettings { problems }),
         }
     }

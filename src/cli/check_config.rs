@@ -23,10 +23,15 @@ pub(super) struct CheckConfig {
 impl CheckConfig {
     pub(super) fn execute(self, process: LoadInput, terminal: &Terminal) -> ExitCode {
         match Loaded::load(&self.settings.into_input(process)) {
-            Ok(loaded) if self.print => terminal.data(&loaded.effective.to_string()),
-            Ok(_) => {
-                terminal.success("the configuration is valid");
-                ExitCode::from(exit::OK)
+            Ok(loaded) => {
+                let code = if self.print {
+                    terminal.data(&loaded.effective.to_string())
+                } else {
+                    terminal.success("the configuration is valid");
+                    ExitCode::from(exit::OK)
+                };
+                terminal.set_in_vain(&loaded.in_vain);
+                code
             }
             Err(invalid) => {
                 terminal.invalid_settings(&invalid);

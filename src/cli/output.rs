@@ -6,12 +6,13 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use super::exit;
-use crate::settings::InvalidSettings;
+use crate::settings::{InvalidSettings, SetInVain};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
 const RED: &str = "1;31";
 const GREEN: &str = "1;32";
+const YELLOW: &str = "1;33";
 
 /// The two streams of the process.
 pub(super) struct Terminal {
@@ -58,6 +59,20 @@ impl Terminal {
     pub(super) fn success(&self, text: &str) {
         let mark = self.paint(GREEN, "✔");
         Self::chatter(&format!("{mark} {text}\n"));
+    }
+
+    /// One line for each setting that has no effect.
+    pub(super) fn set_in_vain(&self, in_vain: &[SetInVain]) {
+        let mark = self.paint(YELLOW, "!");
+        for SetInVain { key, origin } in in_vain {
+            let refused = key.refusal.map(|_| "; krane does not run like this");
+            Self::chatter(&format!(
+                "{mark} {} has no effect in this version: {}{}; from {origin}\n",
+                key.path,
+                key.missing,
+                refused.unwrap_or_default()
+            ));
+        }
     }
 
     /// One failure with its facts and what to do about it.

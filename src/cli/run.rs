@@ -11,7 +11,7 @@ use super::flags::SettingFlags;
 use super::output::Terminal;
 use crate::rpc::bind::Listeners;
 use crate::run::RunError;
-use crate::settings::{FlagValue, LoadInput, Settings};
+use crate::settings::{FlagValue, LoadInput, Loaded, SetInVain, Settings};
 use crate::telemetry;
 use crate::words::chain;
 
@@ -45,19 +45,30 @@ struct Failure {
 
 impl Run {
     pub(super) fn execute(self, process: LoadInput, terminal: &Terminal) -> ExitCode {
-        let settings = match Settings::load(&self.into_input(process)) {
-            Ok(settings) => settings,
+        let loaded = match Loaded::load(&self.into_input(process)) {
+            Ok(loaded) => loaded,
             Err(invalid) => {
                 terminal.invalid_settings(&invalid);
                 return ExitCode::from(exit::CONFIG);
             }
         };
+        if let Some((refused, remedy)) = refused(&loaded.in_vain) {
+            let sentence = format!("{} is set, and {}", refused.key.path, refused.key.missing);
+            let origin = refused.origin.to_string();
+            terminal.failure(
+                "krane::config::not_supported",
+                &sentence,
+                &[("from", &origin)],
+                remedy,
+            );
+            return ExitCode::from(exit::CONFIG);
+        }
         let result = match tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
         {
             Ok(runtime) => {
-                let result = runtime.block_on(run(settings));
+                let result = runtime.block_on(run(loaded));
                 // A flush that is still blocked must not hold up the exit.
                 runtime.shutdown_background();
                 result
@@ -96,7 +107,15 @@ impl Run {
     }
 }
 
-async fn run(settings: Settings) -> Result<(), Failure> {
+/// What krane would rather not start with than ignore, and what to do about it.
+fn refused(in_vain: &[SetInVain]) -> Option<(&SetInVain, &'static str)> {
+    in_vain.iter().find_map(|set| Some((set, set.key.refusal?)))
+}
+
+async fn run(loaded: Loaded) -> Result<(), Failure> {
+    let Loaded {
+        settings, in_vain, ..
+    } = loaded;
     let listeners = Listeners::bind(&settings).await.map_err(|error| Failure {
         code: exit::UNAVAILABLE,
         name: "krane::run::port",
@@ -111,6 +130,9 @@ async fn run(settings: Settings) -> Result<(), Failure> {
         sentence: error.to_string(),
         help: "correct the observability settings".to_owned(),
     })?;
+    for SetInVain { key, origin } in &in_vain {
+        tracing::warn!(key = key.path, %origin, "a setting has no effect: {}", key.missing);
+    }
     let result = agent(settings, listeners).await;
     telemetry.shutdown().await;
     result

@@ -1,8 +1,10 @@
 //! The configuration as it takes effect, for people: every key, its value, where it came from.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::keys::{FILE_SUFFIX, KEYS};
+use super::layer::Layers;
 use super::raw::Origin;
 use super::tree::Tree;
 
@@ -55,6 +57,22 @@ impl Effective {
             }
         }
         effective
+    }
+
+    /// The value of every key when nothing is configured.
+    pub(super) fn of_defaults() -> Self {
+        let nothing = BTreeMap::new();
+        let mut layers = Layers::new(&nothing);
+        layers.defaults();
+        Self::of(&layers.tree)
+    }
+
+    /// The value of a key, in whichever form it is set.
+    pub(super) fn value_of(&self, path: &str) -> Option<&EffectiveValue> {
+        self.values.iter().find(|value| {
+            let bare = value.path.strip_suffix(FILE_SUFFIX);
+            value.path == path || bare == Some(path)
+        })
     }
 
     fn push(&mut self, path: &str, shown: Option<String>, origin: Option<&Origin>) {

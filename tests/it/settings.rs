@@ -138,7 +138,12 @@ fn the_effective_configuration_is_toml_with_origins_and_masked_secrets() {
         .env("MORE", CANARY)
         .file("rpc_port = 8071\n[scheduler]\ntoken = '${MORE}'\n")
         .end();
-    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    for key in ["admin.token", "scheduler.token"] {
+        let note = format!("! {key} has no effect in this version: ");
+        assert!(ended.stderr.contains(&note), "{}", ended.stderr);
+    }
+    assert_eq!(ended.stderr.lines().count(), 2, "{}", ended.stderr);
     let origin_of = |key: &str| {
         let line = ended
             .stdout
@@ -176,16 +181,60 @@ fn the_effective_configuration_is_toml_with_origins_and_masked_secrets() {
     assert_eq!(parsed["control"]["max_backlog"].as_str(), Some("256MiB"));
 }
 
+/// Two processes that both believe to be the one writer are worse than none.
+#[test]
+fn a_lease_that_does_not_exist_is_valid_and_refused_at_the_start() {
+    let ended = Krane::configured(&["check-config"])
+        .env("KRANE__LEASE__ENABLED", "true")
+        .end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let note = "! lease.enabled has no effect in this version";
+    assert!(ended.stderr.contains(note), "{}", ended.stderr);
+
+    let ended = Krane::configured(&["run"])
+        .env("KRANE__LEASE__ENABLED", "true")
+        .end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (78, ""));
+    for words in [
+        "✗ lease.enabled is set, and this version has no lease",
+        "from   environment variable KRANE__LEASE__ENABLED",
+        "run one replica with lease.enabled=false",
+    ] {
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_setting_without_effect_is_one_warning_at_the_start() {
+    let ended = Krane::configured(&["run", "--rpc-port", &free_port()])
+        .env("KRANE__ADMIN__LISTEN", "")
+        .env("KRANE__VAULT__URL", "http://vault:8060")
+        .env("KRANE__RPC__REFLECTION", "false")
+        .env("KUBECONFIG", "/no/such/file")
+        .end();
+    assert_eq!(ended.code, 78, "{}", ended.stderr);
+    let warned: Vec<_> = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains("a setting has no effect"))
+        .collect();
+    let [vault, admin] = &warned[..] else {
+        panic!("{}", ended.stderr);
+    };
+    assert!(vault.contains("\"key\":\"vault.url\""), "{vault}");
+    assert!(admin.contains("\"key\":\"admin.listen\""), "{admin}");
+}
+
+fn free_port() -> String {
+    let listener = TcpListener::bind("[::]:0").unwrap();
+    listener.local_addr().unwrap().port().to_string()
+}
+
 #[test]
 fn a_taken_port_ends_with_69_and_names_port_and_key() {
     let taken = TcpListener::bind("[::]:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let free = TcpListener::bind("[::]:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-        .to_string();
+    let free = free_port();
     for (key, rpc, metrics) in [
         ("rpc_port", &port, "0"),
         (

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use krane::settings::{KEYS, UNUSED};
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -148,6 +150,56 @@ fn nobody_but_the_settings_reads_the_environment() {
         &["src/settings.rs", "src/settings/"],
         "settings have one reader",
     );
+}
+
+/// The field of `Settings` behind a key, as code names it.
+fn field(path: &str) -> String {
+    match path {
+        "platform" => "region.platform".to_owned(),
+        "k8s.qps" | "k8s.burst" => "k8s.rate_limit".to_owned(),
+        _ if path.contains('.') => {
+            let parts: Vec<_> = path.rsplitn(3, '.').collect();
+            format!("{}.{}", parts[1], parts[0])
+        }
+        _ => format!("settings.{path}"),
+    }
+}
+
+/// A key that is accepted and changes nothing misleads whoever sets it.
+#[test]
+fn every_setting_is_used_or_known_not_to_be() {
+    let settings = root().join("src/settings");
+    let mut reading = String::new();
+    for (path, text) in sources("src", false) {
+        if path.starts_with(&settings) || path == settings.with_extension("rs") {
+            continue;
+        }
+        for line in code(&text).lines() {
+            // Texts name keys too, and read nothing.
+            line.split('"')
+                .step_by(2)
+                .for_each(|code| reading.push_str(code.trim()));
+        }
+    }
+    for key in KEYS {
+        let field = field(key.path);
+        let is_read = reading.contains(&field);
+        let is_unused = UNUSED.iter().any(|unused| unused.path == key.path);
+        // The port is taken, and nobody answers on it yet.
+        if key.path == "admin.listen" && is_unused {
+            continue;
+        }
+        assert!(
+            is_read || is_unused,
+            "nobody reads {field}: use {}, or say so in settings/unused.rs",
+            key.path
+        );
+        assert!(
+            !(is_read && is_unused),
+            "{field} is read: take {} out of settings/unused.rs",
+            key.path
+        );
+    }
 }
 
 #[test]

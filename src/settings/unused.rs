@@ -1,0 +1,98 @@
+//! Keys that are read and checked, and that this version does not act on yet.
+//!
+//! Nobody may believe that a setting works because it was accepted. Whoever builds the part that
+//! a key belongs to takes the key out of the table; a test compares it with the code.
+
+use super::effective::Effective;
+use super::raw::Origin;
+
+/// A key without a part behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnusedKey {
+    /// The TOML path.
+    pub path: &'static str,
+    /// What an operator would expect of it, and does not get: "no secrets are served".
+    pub missing: &'static str,
+    /// What to do instead, when krane refuses to run like this.
+    pub refusal: Option<&'static str>,
+}
+
+impl UnusedKey {
+    const fn new(path: &'static str, missing: &'static str) -> Self {
+        Self {
+            path,
+            missing,
+            refusal: None,
+        }
+    }
+
+    const fn refused(mut self, remedy: &'static str) -> Self {
+        self.refusal = Some(remedy);
+        self
+    }
+}
+
+const NO_LEASE: &str = "this version has no lease, every process writes";
+const NO_SECRETS: &str = "no secrets are served";
+const NO_PAGE: &str = "no page is served";
+
+/// All of them, in the order of [`super::KEYS`].
+pub const UNUSED: &[UnusedKey] = &[
+    UnusedKey::new("storage_class_name", "no ephemeral volumes are made"),
+    UnusedKey::new("vault.url", NO_SECRETS),
+    UnusedKey::new("vault.token", NO_SECRETS),
+    UnusedKey::new("vault.master_keys", NO_SECRETS),
+    UnusedKey::new("vault.s3.url", NO_SECRETS),
+    UnusedKey::new("vault.s3.bucket", NO_SECRETS),
+    UnusedKey::new("vault.s3.access_key_id", NO_SECRETS),
+    UnusedKey::new("vault.s3.access_key_secret", NO_SECRETS),
+    UnusedKey::new("scheduler.token", "no scheduler service is served"),
+    UnusedKey::new("rpc.reflection", "no gRPC reflection is served"),
+    UnusedKey::new(
+        "deployments.replace_outdated_pods",
+        "outdated pods are never replaced",
+    ),
+    UnusedKey::new("sentinel.probe_paths", "no sentinels are made"),
+    UnusedKey::new("replay.interval", "streams are not replayed"),
+    UnusedKey::new("lease.enabled", NO_LEASE).refused(
+        "run one replica with lease.enabled=false \
+         (chart: replicaCount=1, leaderElection.enabled=false)",
+    ),
+    UnusedKey::new("lease.duration", NO_LEASE),
+    UnusedKey::new("lease.renew", NO_LEASE),
+    UnusedKey::new("lease.retry", NO_LEASE),
+    UnusedKey::new("admin.listen", NO_PAGE),
+    UnusedKey::new("admin.token", NO_PAGE),
+    UnusedKey::new("admin.actions", NO_PAGE),
+];
+
+/// A key of [`UNUSED`] that somebody set to something else than its default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetInVain {
+    /// The key.
+    pub key: UnusedKey,
+    /// Who set it.
+    pub origin: Origin,
+}
+
+/// What in this configuration has no effect. An equal value in another form counts as set.
+pub(super) fn set_in_vain(effective: &Effective, defaults: &Effective) -> Vec<SetInVain> {
+    let mut found = Vec::new();
+    for key in UNUSED {
+        let set = effective.value_of(key.path);
+        let default = defaults.value_of(key.path);
+        let (Some(set), Some(default)) = (set, default) else {
+            continue;
+        };
+        let is_default = bare(set.shown.as_deref()) == bare(default.shown.as_deref());
+        if let Some(origin) = set.origin.clone().filter(|_| !is_default) {
+            found.push(SetInVain { key: *key, origin });
+        }
+    }
+    found
+}
+
+/// A variable gives `"false"` where a file gives `false`.
+fn bare(shown: Option<&str>) -> &str {
+    shown.unwrap_or_default().trim_matches('"')
+}
