@@ -44,7 +44,7 @@ pub enum Decision {
     Adopt {
         /// `metadata.uid` of the live object.
         uid: Arc<str>,
-        /// Who owns what; never empty.
+        /// Who owns what that a plain apply would leave behind; never empty.
         foreign: Vec<Foreign>,
     },
     /// Nothing until the live object is gone.
@@ -140,7 +140,10 @@ pub fn judge(
     }
     let tree = live.value();
     let differences = worth_a_write(compare::differences(rendered, &tree));
-    let foreign = foreign::foreign(live.reference.resource, &tree);
+    let foreign = foreign::beyond(
+        foreign::foreign(live.reference.resource, &tree),
+        &differences,
+    );
     let (hold, ignored_hold) = match hold::read(live.reference.resource, &tree, unix_seconds) {
         Ok(until) => (until, None),
         Err(problem) => (None, Some(problem)),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::compare::{is_own, item_text};
-use super::difference::join;
+use super::difference::{Difference, DifferenceKind, join};
 use crate::object::Resource;
 
 /// Another manager that owns something where only krane should.
@@ -52,6 +52,27 @@ pub(super) fn foreign(resource: Resource, live: &Value) -> Vec<Foreign> {
             })
         })
         .collect()
+}
+
+/// What a forced apply that undoes these differences would leave behind: it takes every field that
+/// it changes from whoever owns it.
+pub(super) fn beyond(foreign: Vec<Foreign>, differences: &[Difference]) -> Vec<Foreign> {
+    let is_taken = |path: &String| {
+        differences.iter().any(|difference| {
+            difference.path == *path
+                && matches!(
+                    difference.kind,
+                    DifferenceKind::RenderedNotOwned | DifferenceKind::Value
+                )
+        })
+    };
+    let beyond = foreign
+        .into_iter()
+        .map(|Foreign { manager, paths }| Foreign {
+            manager,
+            paths: paths.into_iter().filter(|path| !is_taken(path)).collect(),
+        });
+    beyond.filter(|foreign| !foreign.paths.is_empty()).collect()
 }
 
 fn leaves(path: &str, node: &Value, paths: &mut Vec<String>) {

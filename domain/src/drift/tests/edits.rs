@@ -230,6 +230,25 @@ fn what_others_own_inside_of_exclusive_parts_is_taken_over() {
     assert_eq!(intruders(judgement.decision), [expected]);
 }
 
+/// A forced apply takes what it changes from whoever owns it: one write is enough.
+#[test]
+fn a_value_changed_by_hand_needs_no_taking_over() {
+    let rendered = workload(full_input());
+    let mut live = in_place(&rendered);
+    at(&mut live, CONTAINER)["image"] = json!("other");
+    let container = "/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"deployment\"}";
+    taken(&mut live, container, "f:image");
+    other_manager(
+        &mut live,
+        &json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {
+            "k:{\"name\":\"deployment\"}": {"f:image": {}},
+        }}}}}),
+    );
+    let judgement = judge(&rendered, Some(&kept(&rendered, live)), None, NOW);
+    let decision = judgement.decision;
+    assert!(matches!(decision, Decision::Update { .. }), "{decision:?}");
+}
+
 #[test]
 fn a_policy_rule_added_by_hand_is_found() {
     let rendered = policy();
