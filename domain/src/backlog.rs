@@ -15,10 +15,12 @@ use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 
 mod entry;
 mod reading;
+mod standing;
 mod trouble;
 
 use entry::{Entry, Urgency};
 pub use entry::{Phase, Settled};
+pub use standing::Standing;
 pub use trouble::{InTrouble, Trouble, TroubleKind};
 
 /// A key that waited this long goes first, whatever its version.
@@ -273,9 +275,10 @@ impl Backlog {
         match outcome {
             Outcome::Done {
                 live,
-                wrote: _,
+                wrote,
                 repaired,
             } => {
+                entry.count_write(wrote, now);
                 if !is_replaced {
                     entry.settle(live, now);
                 }

@@ -37,6 +37,20 @@ impl Desired {
         }
     }
 
+    /// The control plane's id of it.
+    pub fn id(&self) -> &Arc<str> {
+        match self {
+            Self::Deployment(desired) => &desired.deployment_id,
+        }
+    }
+
+    /// Pods wanted; with autoscaling at least that many.
+    pub fn replicas(&self) -> u32 {
+        match self {
+            Self::Deployment(desired) => desired.replicas,
+        }
+    }
+
     /// The shared objects that must be in place before the workload is written (D14).
     ///
     /// The isolation policy is always among them; see [`can_do_without`].

@@ -27,6 +27,21 @@ pub enum Delivery {
     Refused,
 }
 
+/// What the control plane was told of an object, and what it is to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The newest report.
+    pub wanted: Report,
+    /// Since when it is true.
+    pub since: Moment,
+    /// Whether the control plane took exactly this one.
+    pub is_delivered: bool,
+    /// When it last took one.
+    pub delivered_at: Option<Moment>,
+    /// How often it refused this one.
+    pub refusals: u32,
+}
+
 /// All reports of one controller.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -186,6 +201,18 @@ impl Outbox {
     /// What was last wanted said under this name, whichever namespace it was about.
     pub fn wanted(&self, name: &str) -> Option<&Report> {
         self.entries.get(name).map(|entry| &entry.wanted)
+    }
+
+    /// How far the reports about the object of this name have got.
+    pub fn told(&self, name: &str) -> Option<Told> {
+        let entry = self.entries.get(name)?;
+        Some(Told {
+            wanted: entry.wanted.clone(),
+            since: entry.wanted_since,
+            is_delivered: entry.delivered.as_ref() == Some(&entry.wanted),
+            delivered_at: entry.delivered.is_some().then_some(entry.delivered_at),
+            refusals: entry.refusals,
+        })
     }
 
     /// When [`Self::next`] has something to give.

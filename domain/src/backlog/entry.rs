@@ -73,6 +73,7 @@ pub(super) struct Entry {
     pub(super) phase: Phase,
     pub(super) is_replaced: bool,
     pub(super) look_again: bool,
+    pub(super) written_at: Option<Moment>,
     blocked_at: Option<Moment>,
     blockings: u32,
     failure: Option<Failing>,
@@ -219,6 +220,12 @@ impl Entry {
         };
         self.repaired_at = Some(now);
         self.repaired_edit = Some(edit);
+    }
+
+    pub(super) fn count_write(&mut self, wrote: bool, now: Moment) {
+        if wrote {
+            self.written_at = Some(now);
+        }
     }
 
     fn repair_backoff_pause(&self) -> Duration {

@@ -1,7 +1,9 @@
 //! Why a key is not as it should be, and when it is tried again.
 
+use std::fmt;
 use std::time::Duration;
 
+use crate::desired::Invalid;
 use crate::ids::{Moment, WorkKey};
 
 /// What kind of trouble a key is in.
@@ -44,25 +46,54 @@ impl TroubleKind {
     }
 }
 
-/// What went wrong, in the words an operator needs.
+/// What went wrong, in the words an operator needs. Shown, it is problem and remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// The kind.
     pub kind: TroubleKind,
-    /// Object, field and remedy. Never secret content.
-    pub reason: String,
+    /// What is wrong with which object. Never secret content.
+    pub problem: String,
+    /// The field of the desired state that is at fault, if one is.
+    pub field: Option<String>,
+    /// What to do about it, or what krane will do.
+    pub remedy: Option<String>,
     /// The server asked to wait at least this long.
     pub retry_after: Option<Duration>,
 }
 
 impl Trouble {
     /// Trouble of this kind.
-    pub fn new(kind: TroubleKind, reason: impl Into<String>) -> Self {
+    pub fn new(kind: TroubleKind, problem: impl Into<String>) -> Self {
         Self {
             kind,
-            reason: reason.into(),
+            problem: problem.into(),
+            field: None,
+            remedy: None,
             retry_after: None,
         }
+    }
+
+    /// A state that is invalid in itself; `what` names its object.
+    pub fn invalid(what: impl fmt::Display, invalid: &Invalid) -> Self {
+        let Invalid {
+            field,
+            problem,
+            remedy,
+        } = invalid;
+        let mut trouble = Self::new(
+            TroubleKind::Quarantined,
+            format!("{what}: {field}: {problem}"),
+        )
+        .remedy(remedy);
+        trouble.field = Some(field.clone());
+        trouble
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
     }
 
     /// How long to wait before attempt number `attempts + 1`: doubling, capped, and with
@@ -74,6 +105,15 @@ impl Trouble {
             .min(cap);
         let spread = doubled.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
         spread.max(self.retry_after.unwrap_or(Duration::ZERO))
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.remedy {
+            Some(remedy) => write!(f, "{}; {remedy}", self.problem),
+            None => f.write_str(&self.problem),
+        }
     }
 }
 

@@ -138,3 +138,26 @@ fn deliveries_lost_with_their_reporter_are_due_again() {
     assert_eq!(outbox.in_flight(), 0);
     assert!(outbox.next(at(1)).is_some());
 }
+
+#[test]
+fn what_was_told_lags_behind_what_is_wanted_until_it_is_delivered() {
+    let mut outbox = Outbox::default();
+    assert_eq!(outbox.told("a"), None);
+    outbox.observe(instances("a", false), T0, T0);
+    outbox.next(T0).expect("due");
+    outbox.finish(&key("a"), Delivery::Delivered, at(1), at(1), 0.5);
+    outbox.observe(instances("a", true), at(2), at(2));
+    let told = outbox.told("a").expect("known");
+    assert_eq!((told.is_delivered, told.since), (false, at(2)));
+    assert_eq!(told.delivered_at, Some(at(1)));
+    outbox.next(at(2)).expect("due");
+    outbox.finish(&key("a"), Delivery::Refused, at(3), at(3), 0.5);
+    assert_eq!(outbox.told("a").expect("known").refusals, 1);
+    outbox.next(at(60)).expect("due again");
+    outbox.finish(&key("a"), Delivery::Delivered, at(60), at(60), 0.5);
+    let told = outbox.told("a").expect("known");
+    assert_eq!(
+        (told.is_delivered, told.wanted),
+        (true, instances("a", true))
+    );
+}
