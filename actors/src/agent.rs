@@ -39,6 +39,8 @@ pub struct Servers {
     pub rpc: Arc<dyn Server>,
     /// Metrics and health.
     pub metrics: Arc<dyn Server>,
+    /// The page and its API.
+    pub admin: Arc<dyn Server>,
 }
 
 /// Why an agent did not start. Nothing of it runs.
@@ -116,7 +118,11 @@ impl Agent {
                 )
             })?,
         );
-        let served = [("rpc", servers.rpc), ("metrics", servers.metrics)];
+        let served = [
+            ("rpc", servers.rpc),
+            ("metrics", servers.metrics),
+            ("admin", servers.admin),
+        ];
         for (name, server) in served {
             let path = format!("root/servers/{name}");
             let start = places.start(&path, move || ServerActor::new(Arc::clone(&server)))?;

@@ -10,7 +10,9 @@ use std::time::Duration;
 use krane_domain::ids::Moment;
 
 use crate::address::Address;
+use crate::events::Happening;
 use crate::reporter::ReporterMessage;
+use crate::status::StatusBoard;
 use crate::store::{Memory, Store};
 
 /// After a silence of more than this everything is reported again (D26).
@@ -23,12 +25,17 @@ const REFRESH_SPREAD: Duration = Duration::from_secs(2);
 pub struct Contact {
     store: Arc<Store>,
     reporter: Address<ReporterMessage>,
+    board: StatusBoard,
 }
 
 impl Contact {
     /// The contact of the controller with this store and this reporter.
-    pub fn new(store: Arc<Store>, reporter: Address<ReporterMessage>) -> Self {
-        Self { store, reporter }
+    pub fn new(store: Arc<Store>, reporter: Address<ReporterMessage>, board: StatusBoard) -> Self {
+        Self {
+            store,
+            reporter,
+            board,
+        }
     }
 
     /// The control plane gave a sign of life, after a silence of at least `silence`.
@@ -43,7 +50,10 @@ impl Contact {
     /// A call did not get through.
     pub fn missed(&self, now: Moment) {
         let store = &self.store;
-        store.with(|memory| missed(memory, store, now));
+        if store.with(|memory| missed(memory, store, now)) {
+            let controller = Some(store.controller());
+            self.board.record(controller, Happening::BreakerOpened);
+        }
     }
 
     /// A call ended without an outcome. If it was the probe, another one may go out.
@@ -65,12 +75,14 @@ pub(crate) fn heard(memory: &mut Memory, store: &Store, silence: Duration, now: 
     failing.is_some()
 }
 
-/// Notes a call that did not get through.
-pub(crate) fn missed(memory: &mut Memory, store: &Store, now: Moment) {
-    if memory.breaker.transport_failure(now, store.chance().unit()) {
+/// Notes a call that did not get through; whether that opened the breaker.
+pub(crate) fn missed(memory: &mut Memory, store: &Store, now: Moment) -> bool {
+    let has_opened = memory.breaker.transport_failure(now, store.chance().unit());
+    if has_opened {
         tracing::warn!(
             controller = store.controller().name(),
             "control plane unreachable: breaker opens"
         );
     }
+    has_opened
 }

@@ -113,7 +113,11 @@ impl ControllerWorkers {
 
     /// Its contact with the control plane, for whoever notices a sign of life.
     pub fn contact(&self) -> Contact {
-        Contact::new(Arc::clone(&self.store), self.reporter.clone())
+        Contact::new(
+            Arc::clone(&self.store),
+            self.reporter.clone(),
+            self.parts.board.clone(),
+        )
     }
 
     /// How a worker is started, by its id in the tree; `None` for an id that is no worker here.

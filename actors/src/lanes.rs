@@ -15,11 +15,12 @@ use std::time::Duration;
 use futures::FutureExt;
 use krane_domain::backlog::{Outcome, Task, Trouble, TroubleKind};
 use krane_domain::desired::{Change, State};
-use krane_domain::ids::{ObjectKey, SharedKey, WorkKey};
+use krane_domain::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::Desired;
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::report::Report;
 
+use crate::events::Happening;
 use crate::metrics::ControllerMetrics;
 use crate::ports::{Clock, Cluster};
 use crate::status::StatusBoard;
@@ -43,6 +44,13 @@ pub struct LaneContext {
     pub writes: Arc<AtomicBool>,
     /// Counters.
     pub metrics: ControllerMetrics,
+}
+
+impl LaneContext {
+    /// Remembers that something happened just now.
+    pub(crate) fn record(&self, what: Happening) {
+        self.board.record(Some(self.store.controller()), what);
+    }
 }
 
 /// Why a lane stops short of its goal.
@@ -80,22 +88,24 @@ pub async fn run(task: Task, context: LaneContext) -> Outcome {
         Ok(Ok(Err(Stop::Trouble(trouble)))) => Outcome::Trouble(trouble),
         Ok(Err(_panic)) => {
             context.metrics.lane_panics.inc();
-            Outcome::Trouble(Trouble::new(
+            let trouble = Trouble::new(
                 TroubleKind::Quarantined,
-                format!(
-                    "applying {key} made krane panic; nothing else is affected. Report this as a \
-                     defect with the log line of the panic, or send a corrected state"
-                ),
+                format!("applying {key} made krane panic, nothing else is affected"),
+            );
+            Outcome::Trouble(trouble.remedy(
+                "report this as a defect with the log line of the panic, or send a corrected state",
             ))
         }
-        Err(_elapsed) => Outcome::Trouble(Trouble::new(
-            TroubleKind::Quarantined,
-            format!(
-                "applying {key} took longer than {} s and was cut off; look at the API server's \
-                 latency and webhooks",
-                DEADLINE.as_secs()
-            ),
-        )),
+        Err(_elapsed) => {
+            let trouble = Trouble::new(
+                TroubleKind::Quarantined,
+                format!(
+                    "applying {key} took longer than {} s and was cut off",
+                    DEADLINE.as_secs()
+                ),
+            );
+            Outcome::Trouble(trouble.remedy("look at the API server's latency and webhooks"))
+        }
     }
 }
 
@@ -107,12 +117,7 @@ async fn work(task: &Task, context: &LaneContext) -> Result<Outcome, Stop> {
         (WorkKey::Workload(key), Some(state)) => {
             let began = context.board.now();
             let outcome = workload(key, state, task.was_settled, context).await?;
-            log_done(
-                key,
-                state,
-                context.board.now().saturating_sub(began),
-                &outcome,
-            );
+            tell_done(key, state, began, &outcome, context);
             Ok(outcome)
         }
         (WorkKey::Workload(_), None) => Ok(Outcome::NOTHING_TO_DO),
@@ -120,15 +125,25 @@ async fn work(task: &Task, context: &LaneContext) -> Result<Outcome, Stop> {
 }
 
 /// One line for each state that was brought about; looking again and finding all well is none.
-fn log_done(key: &ObjectKey, state: &State, took: Duration, outcome: &Outcome) {
+fn tell_done(
+    key: &ObjectKey,
+    state: &State,
+    began: Moment,
+    outcome: &Outcome,
+    context: &LaneContext,
+) {
     let version = state.version;
+    let took = context.board.now().saturating_sub(began);
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let key = key.clone();
     match (outcome, &state.change) {
         (Outcome::Done { wrote: true, .. }, Ok(Change::Apply(_))) => {
             tracing::info!(%key, version, duration_ms, "applied");
+            context.record(Happening::Applied { key, version, took });
         }
         (Outcome::Done { wrote: true, .. }, Ok(Change::Delete)) => {
             tracing::info!(%key, version, duration_ms, "deleted");
+            context.record(Happening::Deleted { key, version });
         }
         (Outcome::Done { .. } | Outcome::Blocked(_) | Outcome::Trouble(_), _) => {}
     }
@@ -142,11 +157,10 @@ async fn workload(
 ) -> Result<Outcome, Stop> {
     fault_hook(key).await;
     match &state.change {
-        Err(invalid) => Err(Trouble::new(
-            TroubleKind::Quarantined,
-            format!("the desired state of {key} is invalid: {invalid}"),
-        )
-        .into()),
+        Err(invalid) => {
+            let what = format!("the desired state of {key} is invalid");
+            Err(Trouble::invalid(what, invalid).into())
+        }
         Ok(Change::Delete) => delete(key, context).await,
         Ok(Change::Apply(desired)) => apply(desired, was_settled, context).await,
     }
@@ -220,8 +234,9 @@ pub(crate) fn writing(context: &LaneContext) -> Result<(), Stop> {
     }
     Err(Trouble::new(
         TroubleKind::Waiting,
-        "writes are switched off (safety.writes = \"off\"); switch them on to go on",
+        "writes are switched off (safety.writes = \"off\")",
     )
+    .remedy("switch them on to go on")
     .into())
 }
 
@@ -249,7 +264,7 @@ pub(crate) fn refused(what: &str, refusal: &Refusal) -> Trouble {
             "the API server does not know this kind; install its CRD",
         ),
     };
-    let mut trouble = Trouble::new(kind, format!("{what}: {refusal}; {remedy}"));
+    let mut trouble = Trouble::new(kind, format!("{what}: {refusal}")).remedy(remedy);
     trouble.retry_after = refusal.retry_after;
     trouble
 }

@@ -20,6 +20,7 @@ pub mod cause;
 pub mod chance;
 pub mod contact;
 pub mod controller;
+pub mod events;
 #[cfg(any(test, feature = "fault-hooks"))]
 pub mod fault;
 pub mod gate;

@@ -14,6 +14,7 @@ use tracing::Instrument;
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
 use crate::alarm::Alarm;
+use crate::events::Happening;
 use crate::lanes::{self, LaneContext};
 use crate::reporter::ReporterMessage;
 
@@ -130,7 +131,7 @@ impl Reconciler {
                 Outcome::Trouble(_) => backlog.finish(key, outcome, now, jitter),
             }
         });
-        self.log_trouble(key, before.as_ref(), self.trouble_of(key).as_ref());
+        self.tell_trouble(key, before.as_ref(), self.trouble_of(key).as_ref());
         if self
             .lanes
             .store
@@ -147,7 +148,7 @@ impl Reconciler {
     }
 
     /// One line when trouble begins, changes or ends; attempts in between are only counted.
-    fn log_trouble(&self, key: &WorkKey, before: Option<&InTrouble>, after: Option<&InTrouble>) {
+    fn tell_trouble(&self, key: &WorkKey, before: Option<&InTrouble>, after: Option<&InTrouble>) {
         let controller = self.lanes.store.controller().name();
         match (before, after) {
             (before, Some(after)) => {
@@ -157,7 +158,12 @@ impl Reconciler {
                 if is_same {
                     return;
                 }
-                let (kind, reason) = (after.trouble.kind.name(), &after.trouble.reason);
+                self.lanes.record(Happening::Troubled {
+                    key: key.clone(),
+                    version: after.version,
+                    trouble: after.trouble.clone(),
+                });
+                let (kind, reason) = (after.trouble.kind.name(), after.trouble.to_string());
                 let version = after.version;
                 match after.trouble.kind {
                     TroubleKind::Quarantined | TroubleKind::Misconfigured => {
@@ -174,6 +180,8 @@ impl Reconciler {
             (Some(before), None) if before.trouble.kind != TroubleKind::Waiting => {
                 let attempts = before.attempts;
                 tracing::info!(controller, %key, attempts, "trouble is over");
+                let key = key.clone();
+                self.lanes.record(Happening::Recovered { key, attempts });
             }
             (Some(_) | None, None) => {}
         }

@@ -20,6 +20,7 @@ use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::alarm::Alarm;
 use crate::breaker::BreakerState;
 use crate::contact;
+use crate::events::Happening;
 use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, RpcFailure, RpcFailureKind};
 use crate::store::{Memory, Store};
@@ -262,7 +263,9 @@ impl Reporter {
                 self.metrics.reports_delivered.inc();
                 if self.last_failure.take().is_some() {
                     tracing::info!(controller, "reports get through again");
+                    self.record(Happening::ReportsRecovered, context);
                 }
+                self.record(Happening::Reported { key: key.clone() }, context);
                 self.store.with(|memory| {
                     // First, so that what was just taken is not said again.
                     contact::heard(memory, &self.store, Duration::ZERO, now);
@@ -275,27 +278,43 @@ impl Reporter {
                 let text = failure.to_string();
                 if self.last_failure.as_ref() != Some(&text) {
                     tracing::warn!(controller, %key, failure = text, "report failed; retrying");
+                    let failed = Happening::ReportFailed {
+                        key: key.clone(),
+                        failure: text.clone(),
+                    };
+                    self.record(failed, context);
                     self.last_failure = Some(text);
                 }
-                self.store.with(|memory| match failure.kind {
+                let has_opened = self.store.with(|memory| match failure.kind {
                     RpcFailureKind::Answered => {
                         self.metrics.reports_refused.inc();
                         contact::heard(memory, &self.store, Duration::ZERO, now);
                         memory
                             .outbox
                             .finish(key, Delivery::Refused, now, now, jitter);
+                        false
                     }
                     RpcFailureKind::Transport => {
                         self.metrics.reports_unreachable.inc();
-                        contact::missed(memory, &self.store, now);
+                        let has_opened = contact::missed(memory, &self.store, now);
                         let retry_at = memory.breaker.retry_at(now, self.store.chance().unit());
                         memory
                             .outbox
                             .finish(key, Delivery::Unreachable, now, retry_at, jitter);
+                        has_opened
                     }
                 });
+                if has_opened {
+                    self.record(Happening::BreakerOpened, context);
+                }
             }
         }
+    }
+}
+
+impl Reporter {
+    fn record(&self, what: Happening, context: &Context<ReporterMessage>) {
+        context.board.record(Some(self.store.controller()), what);
     }
 }
 

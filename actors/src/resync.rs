@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
 use crate::contact::Contact;
+use crate::events::Happening;
 use crate::metrics::ControllerMetrics;
 use crate::ports::{Answer, ControlPlane, Question};
 use crate::reconciler::{self, ReconcilerMessage};
@@ -120,6 +121,10 @@ impl Resync {
         }));
     }
 
+    fn record(&self, what: Happening, context: &Context<ResyncMessage>) {
+        context.board.record(Some(self.store.controller()), what);
+    }
+
     fn found(&self, finding: &Finding, context: &Context<ResyncMessage>) {
         let now = context.board.now();
         let key = &finding.question.key;
@@ -160,6 +165,7 @@ impl Resync {
         });
         if receipt == AnswerReceipt::Adopted {
             tracing::info!(controller, %key, "resync changed what is wanted");
+            self.record(Happening::ResyncChanged { key: key.clone() }, context);
         }
         if is_work {
             reconciler::nudge(&self.reconciler);
@@ -213,21 +219,24 @@ impl Resync {
             Verdict::Release(keys) => {
                 for key in keys {
                     let asked_at = result.unknown.get(&key).copied().unwrap_or(Moment::ZERO);
-                    self.store.with(|memory| {
-                        let receipt =
-                            memory
-                                .backlog
-                                .answer(&key, Ok(Change::Delete), asked_at, now);
-                        if receipt == AnswerReceipt::Adopted {
+                    let is_adopted = self.store.with(|memory| {
+                        let change = Ok(Change::Delete);
+                        let receipt = memory.backlog.answer(&key, change, asked_at, now);
+                        let is_adopted = receipt == AnswerReceipt::Adopted;
+                        if is_adopted {
                             memory.want(&key, None, now);
-                            tracing::warn!(
-                                controller,
-                                %key,
-                                "the control plane does not know this object (asked twice): \
-                                 deleting it"
-                            );
                         }
+                        is_adopted
                     });
+                    if is_adopted {
+                        tracing::warn!(
+                            controller,
+                            %key,
+                            "the control plane does not know this object (asked twice): \
+                             deleting it"
+                        );
+                        self.record(Happening::Disowned { key }, context);
+                    }
                 }
                 reconciler::nudge(&self.reconciler);
             }
@@ -238,6 +247,7 @@ impl Resync {
                     "the control plane does not know these objects any more; that is too many at \
                      once, so none is deleted until a person or the control plane says so"
                 );
+                self.record(Happening::DeletesHeld { found }, context);
             }
         }
     }

@@ -13,6 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use tokio::time::Instant;
 
+use crate::events::{Events, Happening};
 use crate::gate::Gate;
 use crate::status::occupancy::Tenancy;
 
@@ -177,6 +178,7 @@ impl StatusCell {
 pub struct StatusBoard {
     started: Instant,
     cells: Arc<RwLock<BTreeMap<Arc<str>, Arc<StatusCell>>>>,
+    events: Events,
 }
 
 impl Default for StatusBoard {
@@ -191,12 +193,23 @@ impl StatusBoard {
         Self {
             started: Instant::now(),
             cells: Arc::default(),
+            events: Events::default(),
         }
     }
 
     /// The present moment, on the clock all published moments use.
     pub fn now(&self) -> Moment {
         self.started.elapsed()
+    }
+
+    /// What happened lately in the tree.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Remembers that something happened just now.
+    pub fn record(&self, controller: Option<Controller>, what: Happening) {
+        self.events.record(self.now(), controller, what);
     }
 
     /// The cell of this path, if the tree has it.

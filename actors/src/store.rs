@@ -27,6 +27,10 @@ use crate::breaker::Breaker;
 use crate::chance::Chance;
 use crate::ports::{Item, Listed};
 
+mod snapshot;
+
+pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};
+
 /// The stream counts as quiet after this long without a message.
 pub const QUIET: Duration = Duration::from_secs(10);
 /// A replay of everything takes at most this long (D8).

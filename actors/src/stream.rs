@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
 use crate::contact::Contact;
+use crate::events::Happening;
 use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, StreamEnd, StreamEvent};
 use crate::reconciler::{self, ReconcilerMessage};
@@ -153,6 +154,10 @@ impl Stream {
             cursor,
             "stream open"
         );
+        let controller = Some(self.store.controller());
+        context
+            .board
+            .record(controller, Happening::StreamOpened { cursor });
         let silence = lost_at.map_or(Duration::ZERO, |lost| now.saturating_sub(lost));
         self.contact.heard(silence, now);
     }
@@ -185,14 +190,22 @@ impl Stream {
         let controller = self.store.controller().name();
         self.metrics.stream_connected.set(0);
         self.metrics.stream_ended(end.code);
-        let is_news = self.store.with(|memory| {
-            if memory.stream.opened_at.take().is_some() {
+        let (is_news, was_open) = self.store.with(|memory| {
+            let was_open = memory.stream.opened_at.take().is_some();
+            if was_open {
                 memory.stream.lost_at = Some(now);
             }
             let is_news = memory.stream.last_end.as_ref() != Some(end);
             memory.stream.last_end = Some(end.clone());
-            is_news
+            (is_news, was_open)
         });
+        if is_news || was_open {
+            let ended = Happening::StreamEnded {
+                code: end.code,
+                message: end.message.clone(),
+            };
+            context.board.record(Some(self.store.controller()), ended);
+        }
         // No field may be called `message`: it would take the place of the sentence.
         let (code, reason) = (end.code, &end.message);
         if end.is_oversize {

@@ -84,6 +84,9 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// Enough for a message that is being handled.
 const SHORT: Duration = Duration::from_millis(150);
 
+/// Enough for an answer that is being written; nobody depends on it.
+const BRIEF: Duration = Duration::from_millis(100);
+
 /// The whole tree.
 pub const TREE: Node = root(&[
     worker("heartbeat", 8, SHORT),
@@ -123,7 +126,8 @@ const SERVERS: Node = supervisor(
         // Calls in flight are answered.
         children: &[
             worker("rpc", 8, Duration::from_secs(1)),
-            worker("metrics", 8, SHORT),
+            worker("metrics", 8, BRIEF),
+            worker("admin", 8, BRIEF),
         ],
     },
 );

@@ -91,5 +91,6 @@ pub(super) fn servers(
     Ok(Servers {
         rpc: Arc::new(rpc),
         metrics,
+        admin: Arc::new(Off),
     })
 }

@@ -65,6 +65,7 @@ fn servers() -> Servers {
     Servers {
         rpc: Arc::new(Quiet),
         metrics: Arc::new(Quiet),
+        admin: Arc::new(Quiet),
     }
 }
 

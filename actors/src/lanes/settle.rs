@@ -7,6 +7,8 @@ use krane_domain::drift::{self, Decision, FuseMemory};
 use krane_domain::object::{LiveObject, Rendered, Resource};
 use krane_domain::refusal::RefusalClass;
 
+use crate::events::Happening;
+
 use super::{LaneContext, Settlement, Stop, refused, writing};
 
 /// Decisions from a fresh view before the lane gives way and tries again later.
@@ -129,21 +131,27 @@ pub(super) async fn settle_from(
                 }
                 let uid = uid.as_deref();
                 if let Some(settlement) = write(rendered, uid, repair, context).await? {
+                    if repair.is_drift() {
+                        context.record(Happening::repaired(&rendered.reference, []));
+                    }
                     return Ok(settlement);
                 }
             }
             Decision::Update { uid, differences } => {
                 writing(context)?;
                 let repair = repair.of(drift::fingerprint(&differences));
+                let paths: Vec<&str> = differences
+                    .iter()
+                    .map(|difference| difference.path.as_str())
+                    .collect();
                 if repair.is_drift() {
                     context.metrics.drift_detected.inc();
-                    let paths: Vec<&str> = differences
-                        .iter()
-                        .map(|difference| difference.path.as_str())
-                        .collect();
                     tracing::info!(object = %what, differs = ?paths, "repairing drift");
                 }
                 if let Some(settlement) = write(rendered, Some(&uid), repair, context).await? {
+                    if repair.is_drift() {
+                        context.record(Happening::repaired(&rendered.reference, paths));
+                    }
                     return Ok(settlement);
                 }
             }
@@ -154,27 +162,21 @@ pub(super) async fn settle_from(
                 }
             }
             Decision::Terminating => {
-                return Err(Trouble::new(
-                    TroubleKind::Waiting,
-                    format!("{what} is being deleted; it is made again when it is gone"),
-                )
-                .into());
+                return Err(being_deleted(&what).into());
             }
             Decision::NotOurs => return Err(not_ours(&what).into()),
             Decision::Held { until, .. } => return Err(held(&what, until, seconds).into()),
             Decision::Refuse(invalid) => {
-                return Err(Trouble::new(
-                    TroubleKind::Quarantined,
-                    format!("{what} cannot be changed to what is wanted: {invalid}"),
-                )
-                .into());
+                let what = format!("{what} cannot be changed to what is wanted");
+                return Err(Trouble::invalid(what, &invalid).into());
             }
         }
     }
     Err(Trouble::new(
         TroubleKind::Transient,
-        format!("{what} keeps changing while krane writes it; it is retried"),
+        format!("{what} keeps changing while krane writes it"),
     )
+    .remedy("it is retried")
     .into())
 }
 
@@ -198,11 +200,9 @@ async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop
     };
     match found {
         None => Ok(Place::Free),
-        Some(metadata) if metadata.is_terminating => Err(Trouble::new(
-            TroubleKind::Waiting,
-            format!("{reference} is being deleted; it is made again when it is gone"),
-        )
-        .into()),
+        Some(metadata) if metadata.is_terminating => {
+            Err(being_deleted(&reference.to_string()).into())
+        }
         Some(metadata) => {
             let was_ours = context.store.with(|memory| {
                 let was_ours = memory.view.was_ours(&metadata.uid);
@@ -372,18 +372,25 @@ fn not_ours(what: &str) -> Trouble {
     Trouble::new(
         TroubleKind::Misconfigured,
         format!(
-            "{what} exists without the label app.kubernetes.io/managed-by=krane and is left \
-             alone; delete it or give it that label"
+            "{what} exists without the label app.kubernetes.io/managed-by=krane and is left alone"
         ),
     )
+    .remedy("delete it or give it that label")
+}
+
+/// Something of that name is on its way out.
+pub(super) fn being_deleted(what: &str) -> Trouble {
+    Trouble::new(TroubleKind::Waiting, format!("{what} is being deleted"))
+        .remedy("it is made again when it is gone")
 }
 
 fn held(what: &str, until: u64, seconds: u64) -> Trouble {
     let left = until.saturating_sub(seconds);
     let mut trouble = Trouble::new(
         TroubleKind::Held,
-        format!("{what} is on hold for another {left} s (annotation krane.unkey.com/hold)"),
-    );
+        format!("{what} is on hold for another {left} s"),
+    )
+    .remedy("remove the annotation krane.unkey.com/hold to end it now");
     trouble.retry_after = Some(std::time::Duration::from_secs(left.clamp(1, 60)));
     trouble
 }

@@ -86,8 +86,9 @@ pub(super) async fn bring_about(
     if is_only_narrower(shared, &rendered, context) && !is_replayed(context) {
         let mut trouble = Trouble::new(
             TroubleKind::Waiting,
-            format!("{shared} loses ports once the replay of desired states is over"),
-        );
+            format!("{shared} keeps ports that nobody seems to need"),
+        )
+        .remedy("they go once the replay of desired states is over");
         trouble.retry_after = Some(crate::store::QUIET);
         return Err(trouble.into());
     }
@@ -138,11 +139,9 @@ async fn found_namespace(namespace: &Arc<str>, context: &LaneContext) -> Result<
         .await
         .map_err(|refusal| refused(&format!("reading {reference}"), &refusal))?;
     match found {
-        Some(metadata) if metadata.is_terminating => Err(Trouble::new(
-            TroubleKind::Waiting,
-            format!("{reference} is being deleted; it is made again when it is gone"),
-        )
-        .into()),
+        Some(metadata) if metadata.is_terminating => {
+            Err(settle::being_deleted(&reference.to_string()).into())
+        }
         Some(metadata) if !metadata.is_ours() && !was_ours(&metadata.uid, context) => {
             context
                 .store
@@ -180,11 +179,9 @@ async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, St
         let left = due.saturating_sub(now).max(Duration::from_secs(10));
         let mut trouble = Trouble::new(
             TroubleKind::Waiting,
-            format!(
-                "no workload needs {shared} any more; it is removed in {} s",
-                left.as_secs()
-            ),
-        );
+            format!("no workload needs {shared} any more"),
+        )
+        .remedy(format!("it is removed in {} s", left.as_secs()));
         trouble.retry_after = Some(left);
         return Err(trouble.into());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_domain::ids::Moment;
+use krane_domain::ids::{Controller, Moment};
 use krane_domain::restart::{Backoff, Budget, Streak};
 use ractor::{ActorCell, ActorId};
 
@@ -46,6 +46,8 @@ pub(super) struct Child {
     is_parked: bool,
     pub(super) status: Arc<StatusCell>,
     is_restart: bool,
+    /// Whether the start under way is one after the first.
+    pub(super) is_return: bool,
 }
 
 impl Child {
@@ -65,7 +67,13 @@ impl Child {
             is_parked: false,
             status,
             is_restart: true,
+            is_return: false,
         }
+    }
+
+    /// The controller it belongs to.
+    pub(super) fn controller(&self) -> Option<Controller> {
+        self.status.facts().and_then(|facts| facts.controller)
     }
 
     pub(super) fn is_settled(&self) -> bool {
@@ -101,7 +109,8 @@ impl Child {
         // One whose supervisor was gone at its end was never asked for.
         self.status.take_sentence();
         // The cell outlives this supervisor, so restarts of the whole branch count as well.
-        if self.status.note_start() && self.is_restart {
+        self.is_return = self.status.note_start() && self.is_restart;
+        if self.is_return {
             self.status.update(|status| status.restarts += 1);
         }
         self.is_restart = true;
@@ -129,7 +138,8 @@ impl Child {
         self.publish(activity, now);
     }
 
-    pub(super) fn publish_failure(&mut self, cause: &Cause, now: Moment) {
+    /// Publishes why it went down; whether that is news.
+    pub(super) fn publish_failure(&mut self, cause: &Cause, now: Moment) -> bool {
         // Waiting for the outside world is no restart.
         self.is_restart = !matches!(cause, Cause::Unprepared(_));
         let failure = Failure {
@@ -137,8 +147,12 @@ impl Child {
             kind: cause.kind(),
             text: cause.to_string().into(),
         };
-        self.status
-            .update(|status| status.last_failure = Some(failure));
+        let mut is_repeated = false;
+        self.status.update(|status| {
+            let last = status.last_failure.replace(failure.clone());
+            is_repeated = last.is_some_and(|last| last.text == failure.text);
+        });
+        self.is_restart || !is_repeated
     }
 
     pub(super) fn publish(&self, activity: Activity, now: Moment) {

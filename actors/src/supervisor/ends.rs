@@ -6,6 +6,7 @@ use krane_domain::restart::Charge;
 use ractor::{ActorCell, ActorId};
 
 use crate::cause::Cause;
+use crate::events::Happening;
 use crate::status::Activity;
 use crate::supervisor::OnExhausted;
 use crate::supervisor::child::{Ending, Phase};
@@ -22,6 +23,12 @@ impl Work {
             Ok(actor) => {
                 let id = actor.get_id();
                 child.phase = Phase::Up { actor, since: now };
+                if std::mem::take(&mut child.is_return) {
+                    let path = Arc::clone(&child.spec.path);
+                    let controller = child.controller();
+                    let board = &self.surroundings.board;
+                    board.record(controller, Happening::ActorRestarted { path });
+                }
                 if let Some(ending) = self.early_ends.remove(&id) {
                     self.child_ended(index, ending);
                 }
@@ -87,7 +94,7 @@ impl Work {
             (Some(sentence), Cause::Killed) => Cause::Hung(sentence),
             (_, cause) => cause,
         };
-        child.publish_failure(&cause, now);
+        let is_news = child.publish_failure(&cause, now);
         if let Cause::Undead(_) = cause {
             return self.give_up(cause);
         }
@@ -97,27 +104,37 @@ impl Work {
             (_, OnExhausted::Park(_)) => child.budget.charge(now) == Charge::Spent,
             (_, OnExhausted::Escalate) => self.budget.charge(now) == Charge::Spent,
         };
-        match (is_spent, self.spec.on_exhausted) {
+        let (pause, is_parked) = match (is_spent, self.spec.on_exhausted) {
             (false, _) => {
                 let pause = child.streak.failed(&child.spec.backoff, up_for, chance);
                 tracing::warn!(actor = %child.spec.path, %cause, kind = cause.kind(), ?pause, "restarting");
-                child.rest_until(now + pause, now);
-                self.tasks.wake(pause, Report::Due);
+                (pause, false)
             }
             (true, OnExhausted::Park(backoff)) => {
                 let pause = child.park(&backoff, now, chance);
                 tracing::error!(actor = %child.spec.path, %cause, kind = cause.kind(), ?pause, "parked");
-                child.rest_until(now + pause, now);
-                self.tasks.wake(pause, Report::Due);
+                (pause, true)
             }
             (true, OnExhausted::Escalate) => {
                 let path = Arc::clone(&child.spec.path);
                 child.phase = Phase::Down { due: now };
-                self.give_up(Cause::Exhausted {
+                return self.give_up(Cause::Exhausted {
                     path,
                     last: cause.to_string().into(),
                 });
             }
+        };
+        if is_news {
+            let failed = Happening::ActorFailed {
+                path: Arc::clone(&child.spec.path),
+                kind: cause.kind(),
+                text: cause.to_string().into(),
+                pause,
+                is_parked,
+            };
+            self.surroundings.board.record(child.controller(), failed);
         }
+        child.rest_until(now + pause, now);
+        self.tasks.wake(pause, Report::Due);
     }
 }

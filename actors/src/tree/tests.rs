@@ -9,7 +9,7 @@ use crate::root::STOP_TIMEOUT;
 use crate::status::StatusBoard;
 use crate::supervisor::{StartFn, Surroundings};
 
-const WORKERS: [&str; 9] = [
+const WORKERS: [&str; 10] = [
     "root/heartbeat",
     "root/deployments/observer/watch",
     "root/deployments/observer/reporter",
@@ -19,6 +19,7 @@ const WORKERS: [&str; 9] = [
     "root/deployments/intake/replay",
     "root/servers/rpc",
     "root/servers/metrics",
+    "root/servers/admin",
 ];
 
 fn surroundings() -> Surroundings {
@@ -71,7 +72,8 @@ root (one_for_one)
 │       └── replay
 └── servers (one_for_one)
     ├── rpc
-    └── metrics
+    ├── metrics
+    └── admin
 ";
     assert_eq!(picture(&TREE), expected);
 }

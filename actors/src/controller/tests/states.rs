@@ -126,7 +126,7 @@ async fn time_to_apply_100(poison: Option<DeploymentInput>) -> Duration {
         assert_eq!(trouble.len(), 1, "{trouble:?}");
         assert_eq!(trouble[0].version, 51);
         assert!(
-            trouble[0].trouble.reason.contains(&poison.k8s_name),
+            trouble[0].trouble.problem.contains(&poison.k8s_name),
             "{trouble:?}"
         );
         world
@@ -375,7 +375,7 @@ async fn an_object_without_our_label_is_left_alone_and_named() {
     let trouble = world
         .memory(|memory| memory.backlog.in_trouble().next())
         .expect("still");
-    let reason = trouble.trouble.reason;
+    let reason = trouble.trouble.problem;
     assert!(
         reason.contains("managed-by") && reason.contains("ns/d1"),
         "{reason}"
