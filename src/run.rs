@@ -60,7 +60,14 @@ pub enum RunError {
 pub async fn run(settings: Settings, listeners: Listeners) -> Result<(), RunError> {
     let mut signals = Signals::listen().map_err(RunError::Signals)?;
     let registry = Registry::new();
-    let world = kubernetes(&settings, &registry).await?;
+    // Credentials may come from a plugin that takes its time.
+    let world = tokio::select! {
+        world = kubernetes(&settings, &registry) => world?,
+        signal = signals.first() => {
+            tracing::info!(signal, "stopped before anything was started");
+            return Ok(());
+        }
+    };
     let agent = Running::start(&settings, world, listeners, &registry).await?;
     let exit = tokio::select! {
         signal = signals.first() => {

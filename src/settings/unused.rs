@@ -53,7 +53,6 @@ pub const UNUSED: &[UnusedKey] = &[
         "outdated pods are never replaced",
     ),
     UnusedKey::new("sentinel.probe_paths", "no sentinels are made"),
-    UnusedKey::new("replay.interval", "streams are not replayed"),
     UnusedKey::new("lease.enabled", NO_LEASE).refused(
         "run one replica with lease.enabled=false \
          (chart: replicaCount=1, leaderElection.enabled=false)",

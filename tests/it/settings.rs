@@ -7,8 +7,9 @@
 )]
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -223,6 +224,59 @@ fn a_setting_without_effect_is_one_warning_at_the_start() {
     };
     assert!(vault.contains("\"key\":\"vault.url\""), "{vault}");
     assert!(admin.contains("\"key\":\"admin.listen\""), "{admin}");
+}
+
+/// D41: a signal ends the process within ten seconds, whatever it waits for.
+#[test]
+fn a_signal_while_a_credential_plugin_hangs_ends_the_start() {
+    let krane = Krane::configured(&["run", "--rpc-port", &free_port()])
+        .env("KRANE__ADMIN__LISTEN", "")
+        .env("KRANE__OBSERVABILITY__LOGGING__FORMAT", "json");
+    let folder = krane.dir.path().to_owned();
+    let (plugin, started) = (folder.join("plugin"), folder.join("started"));
+    let waits = format!(
+        "#!/bin/sh\n: > '{0}'\nwhile [ -e '{0}' ]; do sleep 0.05; done\n",
+        started.display()
+    );
+    std::fs::write(&plugin, waits).unwrap();
+    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let config = format!(
+        "current-context: c\nclusters: [{{name: k, cluster: {{server: 'http://127.0.0.1:1'}}}}]\n\
+         contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+         users: [{{name: u, user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, \
+         command: '{}', interactiveMode: Never}}}}}}]\n",
+        plugin.display()
+    );
+    let kubeconfig = folder.join("kubeconfig");
+    std::fs::write(&kubeconfig, config).unwrap();
+    let mut krane = krane.env("KUBECONFIG", &kubeconfig.display().to_string());
+    krane.command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut process = krane.command.spawn().unwrap();
+    let began = Instant::now();
+    let within = |limit: u64| began.elapsed() < Duration::from_secs(limit);
+    while !started.exists() && within(30) {
+        assert_eq!(process.try_wait().unwrap(), None, "it ended by itself");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let kill = format!("kill -TERM {}", process.id());
+    assert!(
+        Command::new("/bin/sh")
+            .args(["-c", &kill])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let signalled = Instant::now();
+    let status = loop {
+        if let Some(status) = process.try_wait().unwrap() {
+            break status;
+        }
+        if signalled.elapsed() > Duration::from_secs(10) {
+            process.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(status.code(), Some(0), "{status}");
 }
 
 fn free_port() -> String {

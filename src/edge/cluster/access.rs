@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use http::Uri;
 use kube::Config;
@@ -96,6 +97,12 @@ pub enum AccessError {
     /// The task that builds the client was cut.
     #[error("building the Kubernetes client was interrupted; try again")]
     Interrupted,
+    /// Reading the credentials took too long.
+    #[error(
+        "the Kubernetes credentials were not there within {0:?}; check the credential plugin of \
+         the kubeconfig, it must end without asking anybody"
+    )]
+    TimedOut(Duration),
 }
 
 impl KubeAccess {

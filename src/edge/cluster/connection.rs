@@ -15,7 +15,7 @@ use kube::Client;
 use kube::client::{AuthError, Body};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::access::{AccessError, KubeAccess};
 use super::reply::{Reply, chain};
@@ -23,6 +23,8 @@ use super::request::{Call, Verb};
 use crate::words::cut;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A credential plugin may ask a cloud; one that waits for a person never ends.
+const BUILD_LIMIT: Duration = Duration::from_secs(30);
 
 /// Hears of every request, for `rest_client_requests_total` and
 /// `rest_client_request_duration_seconds`.
@@ -104,7 +106,7 @@ pub struct KubeConnection {
     host: String,
     namespace: String,
     current: ArcSwap<Generation>,
-    building: Mutex<()>,
+    building: Mutex<Building>,
     unauthorized: AtomicU64,
     observer: Arc<dyn ApiObserver>,
 }
@@ -130,7 +132,8 @@ impl KubeConnection {
         user_agent: HeaderValue,
         observer: Arc<dyn ApiObserver>,
     ) -> Result<Self, AccessError> {
-        let built = build(&access, &user_agent).await?;
+        let mut building = Building::new(BUILD_LIMIT);
+        let built = building.build(&access, &user_agent).await?;
         Ok(Self {
             access,
             user_agent,
@@ -140,7 +143,7 @@ impl KubeConnection {
                 number: 0,
                 client: built.client,
             }),
-            building: Mutex::new(()),
+            building: Mutex::new(building),
             unauthorized: AtomicU64::new(0),
             observer,
         })
@@ -216,12 +219,12 @@ impl KubeConnection {
 
     /// A client newer than `used`. Many calls fail at once; only the first of them builds.
     async fn renew(&self, used: &Generation) -> Result<Arc<Generation>, AccessError> {
-        let _first = self.building.lock().await;
+        let mut building = self.building.lock().await;
         let current = self.current.load_full();
         if current.number != used.number {
             return Ok(current);
         }
-        let built = build(&self.access, &self.user_agent).await?;
+        let built = building.build(&self.access, &self.user_agent).await?;
         let fresh = Arc::new(Generation {
             number: current.number + 1,
             client: built.client,
@@ -238,34 +241,57 @@ struct Built {
     namespace: String,
 }
 
-async fn build(access: &KubeAccess, user_agent: &HeaderValue) -> Result<Built, AccessError> {
-    let access = access.clone();
-    let user_agent = user_agent.clone();
-    // Files are read and exec plugins run here, so not on a worker thread.
-    let mut building = JoinSet::new();
-    building.spawn_blocking(move || {
-        let mut config = access.load()?;
-        config.default_retry = false;
-        config.connect_timeout = Some(CONNECT_TIMEOUT);
-        config.headers.push((USER_AGENT, user_agent));
-        let host = config
-            .cluster_url
-            .authority()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        let namespace = config.default_namespace.clone();
-        let client =
-            Client::try_from(config).map_err(|error| AccessError::Client(Box::new(error)))?;
-        Ok(Built {
-            client,
-            host,
-            namespace,
-        })
-    });
-    match building.join_next().await {
-        Some(Ok(result)) => result,
-        Some(Err(_)) | None => Err(AccessError::Interrupted),
+/// Builds clients, one at a time. What blocks cannot be stopped, so whoever gives up leaves the
+/// work to the next, instead of a thread that hangs for each attempt.
+struct Building {
+    work: JoinSet<Result<Built, AccessError>>,
+    limit: Duration,
+}
+
+impl Building {
+    fn new(limit: Duration) -> Self {
+        Self {
+            work: JoinSet::new(),
+            limit,
+        }
     }
+
+    async fn build(
+        &mut self,
+        access: &KubeAccess,
+        user_agent: &HeaderValue,
+    ) -> Result<Built, AccessError> {
+        if self.work.is_empty() {
+            let access = access.clone();
+            let user_agent = user_agent.clone();
+            // Files are read and exec plugins run here, so not on a worker thread.
+            self.work.spawn_blocking(move || build(&access, user_agent));
+        }
+        match timeout(self.limit, self.work.join_next()).await {
+            Ok(Some(Ok(result))) => result,
+            Ok(Some(Err(_)) | None) => Err(AccessError::Interrupted),
+            Err(_) => Err(AccessError::TimedOut(self.limit)),
+        }
+    }
+}
+
+fn build(access: &KubeAccess, user_agent: HeaderValue) -> Result<Built, AccessError> {
+    let mut config = access.load()?;
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.headers.push((USER_AGENT, user_agent));
+    let host = config
+        .cluster_url
+        .authority()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let namespace = config.default_namespace.clone();
+    let client = Client::try_from(config).map_err(|error| AccessError::Client(Box::new(error)))?;
+    Ok(Built {
+        client,
+        host,
+        namespace,
+    })
 }
 
 /// Reads an answer to its end, at most `most` bytes of it.
@@ -336,3 +362,6 @@ impl Drop for Timing<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
