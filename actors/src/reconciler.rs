@@ -17,6 +17,7 @@ use crate::alarm::Alarm;
 use crate::events::Happening;
 use crate::lanes::{self, LaneContext};
 use crate::reporter::ReporterMessage;
+use crate::tree;
 
 /// Chores that need no exact moment.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
@@ -230,9 +231,8 @@ impl Behaviour for Reconciler {
 
     async fn stopping(&mut self, _context: &Context<ReconcilerMessage>) {
         // A write that was sent is allowed to be answered; nothing new starts.
-        let grace = Duration::from_secs(1);
         let drained = async { while self.running.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(grace, drained).await;
+        let _ = tokio::time::timeout(tree::drain(tree::RECONCILER_PATIENCE), drained).await;
         self.running.abort_all();
     }
 }

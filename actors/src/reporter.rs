@@ -24,6 +24,7 @@ use crate::events::Happening;
 use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, RpcFailure, RpcFailureKind};
 use crate::store::{Memory, Store};
+use crate::tree;
 
 /// Reports in flight at once.
 const MAX_IN_FLIGHT: usize = 32;
@@ -372,7 +373,7 @@ impl Behaviour for Reporter {
     async fn stopping(&mut self, _context: &Context<ReporterMessage>) {
         // Reports under way may still arrive; none starts any more.
         let drained = async { while self.sending.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(Duration::from_secs(1), drained).await;
+        let _ = tokio::time::timeout(tree::drain(tree::REPORTER_PATIENCE), drained).await;
         self.sending.abort_all();
     }
 }

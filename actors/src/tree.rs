@@ -87,6 +87,23 @@ const SHORT: Duration = Duration::from_millis(150);
 /// Enough for an answer that is being written; nobody depends on it.
 const BRIEF: Duration = Duration::from_millis(100);
 
+/// How long the last reports, lanes and calls may take when their actor is told to stop.
+pub const REPORTER_PATIENCE: Duration = Duration::from_millis(500);
+/// See [`REPORTER_PATIENCE`].
+pub const RECONCILER_PATIENCE: Duration = Duration::from_millis(1_200);
+/// See [`REPORTER_PATIENCE`].
+pub const RPC_PATIENCE: Duration = Duration::from_secs(1);
+/// See [`REPORTER_PATIENCE`]; of the servers that people and collectors ask.
+pub const SIDE_SERVER_PATIENCE: Duration = BRIEF;
+
+/// The part of its patience that an actor may wait for what it owns; in the rest it ends.
+pub const fn drain(patience: Duration) -> Duration {
+    patience.saturating_sub(TO_END)
+}
+
+/// Enough to cut off what is left and say so.
+const TO_END: Duration = Duration::from_millis(50);
+
 /// The whole tree.
 pub const TREE: Node = root(&[
     worker("heartbeat", 8, SHORT),
@@ -99,7 +116,7 @@ const OBSERVER: Node = rest_for_one(
     "observer",
     &[
         worker("watch", 64, SHORT),
-        worker("reporter", 256, Duration::from_millis(500)),
+        worker("reporter", 256, REPORTER_PATIENCE),
     ],
 );
 
@@ -108,7 +125,7 @@ const INTAKE: Node = rest_for_one(
     "intake",
     &[
         // Its lanes finish the request they are at.
-        worker("reconciler", 256, Duration::from_millis(1_200)),
+        worker("reconciler", 256, RECONCILER_PATIENCE),
         worker("stream", 64, SHORT),
         worker("resync", 64, SHORT),
         worker("replay", 64, SHORT),
@@ -125,9 +142,9 @@ const SERVERS: Node = supervisor(
         controller: None,
         // Calls in flight are answered.
         children: &[
-            worker("rpc", 8, Duration::from_secs(1)),
-            worker("metrics", 8, BRIEF),
-            worker("admin", 8, BRIEF),
+            worker("rpc", 8, RPC_PATIENCE),
+            worker("metrics", 8, SIDE_SERVER_PATIENCE),
+            worker("admin", 8, SIDE_SERVER_PATIENCE),
         ],
     },
 );

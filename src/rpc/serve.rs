@@ -46,11 +46,13 @@ pub struct Patience {
     pub drain: Duration,
 }
 
-impl Default for Patience {
-    fn default() -> Self {
+impl Patience {
+    /// With this time to end.
+    #[must_use]
+    pub const fn draining(drain: Duration) -> Self {
         Self {
             header: Duration::from_secs(30),
-            drain: Duration::from_secs(5),
+            drain,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The servers of the tree, on the listeners that were bound before it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use krane_actors::agent::Servers;
 use krane_actors::ports::Server;
+use krane_actors::tree;
 use prometheus::Registry;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -22,6 +24,8 @@ struct HttpServer<F> {
     listener: std::net::TcpListener,
     app: F,
     tls: Option<Arc<ServerConfig>>,
+    /// What the tree gives it to stop.
+    patience: Duration,
 }
 
 #[async_trait]
@@ -33,7 +37,8 @@ impl<F: Fn(CancellationToken) -> App + Send + Sync + 'static> Server for HttpSer
             .map_err(|error| error.to_string())?;
         let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
         let (app, tls) = ((self.app)(stop.clone()), self.tls.clone());
-        serve(listener, app, tls, Patience::default(), stop)
+        let patience = Patience::draining(tree::drain(self.patience));
+        serve(listener, app, tls, patience, stop)
             .await
             .map_err(|error| error.to_string())
     }
@@ -66,6 +71,7 @@ pub(super) fn servers(
     let rpc = HttpServer {
         listener: listeners.rpc.into_std().map_err(RunError::Listener)?,
         tls,
+        patience: tree::RPC_PATIENCE,
         app: move |stop| {
             let health = health::grpc_health(rpc_view.clone(), &[], stop);
             App::new(health::router(rpc_view.clone()))
@@ -79,6 +85,7 @@ pub(super) fn servers(
             Arc::new(HttpServer {
                 listener: listener.into_std().map_err(RunError::Listener)?,
                 tls: None,
+                patience: tree::SIDE_SERVER_PATIENCE,
                 app: move |_stop| {
                     App::new(crate::admin::metrics::router(
                         registry.clone(),

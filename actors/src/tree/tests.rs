@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use krane_domain::ids::Controller;
 
-use super::{Crew, Kind, Node, SupervisorPolicy, TREE, TreeError, assemble, picture};
+use super::{
+    Crew, Kind, Node, RECONCILER_PATIENCE, REPORTER_PATIENCE, RPC_PATIENCE, SIDE_SERVER_PATIENCE,
+    SupervisorPolicy, TREE, TreeError, assemble, drain, picture,
+};
 use crate::root::STOP_TIMEOUT;
 use crate::status::StatusBoard;
-use crate::supervisor::{StartFn, Surroundings};
+use crate::supervisor::{Shutdown, StartFn, Surroundings};
 
 const WORKERS: [&str; 10] = [
     "root/heartbeat",
@@ -186,6 +189,22 @@ fn a_place_is_found_by_controller_and_name() {
         TREE.worker(&path).expect("it is a worker").mailbox
     );
     assert_eq!(TREE.place(Controller::Deployments, "heartbeat"), None);
+}
+
+/// Who waits longer than the tree does is killed each time something is under way.
+#[test]
+fn whoever_waits_for_what_it_owns_ends_before_it_is_killed() {
+    for (path, waits) in [
+        ("root/deployments/observer/reporter", REPORTER_PATIENCE),
+        ("root/deployments/intake/reconciler", RECONCILER_PATIENCE),
+        ("root/servers/rpc", RPC_PATIENCE),
+        ("root/servers/metrics", SIDE_SERVER_PATIENCE),
+        ("root/servers/admin", SIDE_SERVER_PATIENCE),
+    ] {
+        let policy = TREE.worker(path).expect("it is in the tree");
+        assert_eq!(policy.shutdown, Shutdown::Stop(waits), "{path}");
+        assert!(!drain(waits).is_zero() && drain(waits) < waits, "{path}");
+    }
 }
 
 #[test]
