@@ -39,8 +39,9 @@ pub enum Decision {
         /// What differs; never empty.
         differences: Vec<Difference>,
     },
-    /// Take over what others own where only krane may own anything, then decide again: what
-    /// krane does not want is then its own to remove (D11a).
+    /// Take over what others own where only krane may own anything, then apply: what krane does
+    /// not want is then its own to remove (D11a). The apply follows also when nothing seems to
+    /// differ any more: a key added to what is owned as a whole shows by its owner alone.
     Adopt {
         /// `metadata.uid` of the live object.
         uid: Arc<str>,

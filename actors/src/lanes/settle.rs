@@ -12,7 +12,7 @@ use crate::events::Happening;
 use super::{LaneContext, Settlement, Stop, refused, writing};
 
 /// Decisions from a fresh view before the lane gives way and tries again later.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 4;
 
 /// Stands for the edit "deleted".
 const GONE: u64 = 0;
@@ -84,7 +84,6 @@ pub(super) async fn settle_from(
     context: &LaneContext,
 ) -> Result<Settlement, Stop> {
     let what = rendered.reference.to_string();
-    let mut taken_over = None;
     for _ in 0..ROUNDS {
         let (live, fuse) = context.store.with(|memory| {
             (
@@ -95,23 +94,26 @@ pub(super) async fn settle_from(
         let seconds = context.clock.unix_seconds();
         match drift::decide(rendered, live.as_deref(), fuse.as_ref(), seconds) {
             Decision::InPlace => {
+                context.metrics.apply_skipped.inc();
                 let live = live.map(|live| live.fingerprint);
-                if taken_over.is_none() {
-                    context.metrics.apply_skipped.inc();
-                }
                 return Ok(Settlement {
-                    wrote: taken_over.is_some(),
-                    repaired: taken_over.and_then(|edit| repair.of(edit).edit()),
+                    wrote: false,
+                    repaired: None,
                     live,
                 });
             }
             Decision::Adopt { uid, foreign } => {
                 writing(context)?;
-                if taken_over.is_none() {
-                    tracing::info!(object = %what, ?foreign, "taking over fields of others");
+                tracing::info!(object = %what, ?foreign, "taking over fields of others");
+                let repair = repair.of(drift::fingerprint_of_foreign(&foreign));
+                if repair.is_drift() {
+                    context.metrics.drift_detected.inc();
                 }
-                taken_over = Some(drift::fingerprint_of_foreign(&foreign));
-                adopt(rendered, &uid, context).await?;
+                if adopt(rendered, &uid, context).await?
+                    && let Some(settlement) = write(rendered, Some(&uid), repair, context).await?
+                {
+                    return Ok(settlement);
+                }
             }
             Decision::Create => {
                 writing(context)?;
@@ -276,8 +278,9 @@ async fn write(
     }
 }
 
-/// Takes over what others own where only krane may own anything. A stale view is fresh after it.
-async fn adopt(rendered: &Rendered, uid: &str, context: &LaneContext) -> Result<(), Stop> {
+/// Takes over what others own where only krane may own anything. `false`: the view was stale and
+/// is fresh now, decide again.
+async fn adopt(rendered: &Rendered, uid: &str, context: &LaneContext) -> Result<bool, Stop> {
     let reference = &rendered.reference;
     match context.cluster.adopt(reference, uid).await {
         Ok(live) => {
@@ -286,10 +289,11 @@ async fn adopt(rendered: &Rendered, uid: &str, context: &LaneContext) -> Result<
                 let effects = memory.view.insert(live);
                 memory.to_observe.extend(effects.observe);
             });
-            Ok(())
+            Ok(true)
         }
         Err(refusal) if refusal.class == RefusalClass::Reevaluate => {
-            refresh(rendered, context).await
+            refresh(rendered, context).await?;
+            Ok(false)
         }
         Err(refusal) => Err(refused(&format!("taking over {reference}"), &refusal).into()),
     }

@@ -59,7 +59,9 @@ pub(super) fn foreign(resource: Resource, live: &Value) -> Vec<Foreign> {
 pub(super) fn beyond(foreign: Vec<Foreign>, differences: &[Difference]) -> Vec<Foreign> {
     let is_taken = |path: &String| {
         differences.iter().any(|difference| {
-            difference.path == *path
+            // What is owned as a whole is taken as a whole.
+            let below = difference.path.strip_prefix(path.as_str());
+            below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
                 && matches!(
                     difference.kind,
                     DifferenceKind::RenderedNotOwned | DifferenceKind::Value
