@@ -211,3 +211,26 @@ async fn a_client_that_goes_away_is_recorded_as_cancelled() {
         Some(Asked::Watch { cursor: 7 })
     );
 }
+
+#[tokio::test]
+async fn only_so_many_requests_are_remembered_and_open_streams_with_them() {
+    let control = control().await;
+    let mut client = client(&control).await;
+    control.keep_requests(5);
+    control.push(samples::apply(samples::deployment("ws", "web")));
+    let mut stream = watch(&mut client, 0).await.unwrap();
+    stream.message().await.unwrap();
+    for _ in 0..40 {
+        let heartbeat = HeartbeatRequest { region: region() };
+        client.heartbeat(with_token(heartbeat)).await.unwrap();
+    }
+    let kept = control.look(|seen| seen.requests.len());
+    assert!((5..=11).contains(&kept), "{kept}");
+    assert_eq!(control.look(|seen| seen.open_watches(Kind::Deployments)), 1);
+    control.cut_streams(Code::Ok);
+    assert!(stream.message().await.unwrap().is_none());
+    let heartbeat = HeartbeatRequest { region: region() };
+    client.heartbeat(with_token(heartbeat)).await.unwrap();
+    let newest = control.look(|seen| seen.requests.last().map(|request| request.number));
+    assert_eq!(newest, Some(41));
+}

@@ -108,8 +108,8 @@ impl ControlPlane {
     /// Ends the open streams of one kind with this code.
     pub fn cut_streams_of(&self, kind: Kind, code: Code) {
         self.shared.change(|inner| {
-            let requests = inner.seen.requests.len();
-            inner.cuts.cut(kind, requests, code);
+            let so_far = inner.arrived;
+            inner.cuts.cut(kind, so_far, code);
         });
     }
 
@@ -129,6 +129,11 @@ impl ControlPlane {
     /// Takes all [`fail`](Self::fail) and [`delay`](Self::delay) back.
     pub fn heal(&self) {
         self.shared.change(|inner| inner.faults.heal());
+    }
+
+    /// Remembers, of the requests that have ended, only about the newest `count`: for one that runs for days.
+    pub fn keep_requests(&self, count: usize) {
+        self.shared.change(|inner| inner.kept = Some(count));
     }
 
     /// Looks at everything that reached it.

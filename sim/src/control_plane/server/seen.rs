@@ -15,6 +15,8 @@ pub use krane_proto::ctrl::v1::report_deployment_status_request::update::{
 /// A request, whatever became of it.
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// How many arrived before it.
+    pub number: usize,
     /// When it arrived.
     pub at: Instant,
     /// The method.
@@ -113,7 +115,8 @@ pub struct Delivered {
 /// Everything that reached the control plane.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// In the order of arrival.
+    /// In the order of arrival: all of them, unless old ones are forgotten
+    /// ([`ControlPlane::keep_requests`](super::ControlPlane::keep_requests)).
     pub requests: Vec<Request>,
     /// The newest delivered report per name, deployments and sentinels alike.
     pub reports: BTreeMap<String, Delivered>,

@@ -22,6 +22,10 @@ pub(crate) struct Inner {
     pub(crate) faults: Faults,
     pub(crate) seen: Seen,
     pub(crate) cuts: Cuts,
+    /// Requests that ever arrived.
+    pub(crate) arrived: usize,
+    /// How many of those that have ended are kept; all when there is no limit.
+    pub(crate) kept: Option<usize>,
 }
 
 /// What it wants of each kind.
@@ -66,6 +70,16 @@ impl Inner {
         }
     }
 
+    /// Forgets the oldest requests, once there are twice as many as are kept.
+    fn forget(&mut self) {
+        let Some(kept) = self.kept else { return };
+        if self.seen.requests.len() > 2 * kept {
+            let oldest = self.arrived.saturating_sub(kept);
+            let requests = &mut self.seen.requests;
+            requests.retain(|request| request.ended.is_none() || request.number >= oldest);
+        }
+    }
+
     pub(crate) fn stores(&self) -> Stores {
         self.stores.clone()
     }
@@ -100,17 +114,22 @@ impl Shared {
     }
 
     /// Writes a request down; it is being served from now on.
-    pub(crate) fn arrived(&self, request: Request) -> usize {
+    pub(crate) fn arrived(&self, mut request: Request) -> usize {
         self.change(|inner| {
+            request.number = inner.arrived;
+            inner.arrived += 1;
             inner.seen.requests.push(request);
-            inner.seen.requests.len() - 1
+            inner.forget();
+            inner.arrived - 1
         })
     }
 
     /// Writes down how a request ended; only the first time counts.
     pub(crate) fn ended(&self, number: usize, code: Code) {
         self.change(|inner| {
-            let Some(request) = inner.seen.requests.get_mut(number) else {
+            let requests = &mut inner.seen.requests;
+            let place = requests.binary_search_by_key(&number, |request| request.number);
+            let Some(request) = place.ok().and_then(|place| requests.get_mut(place)) else {
                 return;
             };
             if request.ended.is_some() {

@@ -35,6 +35,7 @@ impl UnaryService<Bytes> for Call {
             let decoded = decode(method, request.into_inner());
             let (region, asked) = decoded.clone().unwrap_or((None, Asked::Unreadable));
             let number = shared.arrived(Request {
+                number: 0,
                 at: Instant::now(),
                 method,
                 headers: headers.clone(),

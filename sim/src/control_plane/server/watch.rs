@@ -45,6 +45,7 @@ impl ServerStreamingService<Bytes> for Call {
                 Err(_) => (None, Asked::Unreadable),
             };
             let number = shared.arrived(Request {
+                number: 0,
                 at: Instant::now(),
                 method: Method::Watch(kind),
                 headers: headers.clone(),
