@@ -9,7 +9,6 @@ mod admin;
 mod disruptions;
 mod in_pod;
 mod refusals;
-mod suite;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use krane_testcluster::{Cluster, Options};
 use tokio::sync::OnceCell;
 
 use admin::KubeAdmin;
-use suite::{Admin, World, cluster_contract};
+use krane_testcontract::{Admin, PATIENCE, World, cluster_contract};
 
 /// A cluster of this module's own: it fills up with objects that carry krane's label.
 static CLUSTER: OnceCell<Running> = OnceCell::const_new();
@@ -71,8 +70,8 @@ async fn connect(kubeconfig: &Path) -> Arc<KubeConnection> {
 /// What a busy machine needs; the adapter's own timeouts are tested elsewhere.
 fn patient() -> CallTimeouts {
     CallTimeouts {
-        read: suite::PATIENCE,
-        write: suite::PATIENCE,
+        read: PATIENCE,
+        write: PATIENCE,
         ..CallTimeouts::default()
     }
 }
@@ -99,6 +98,7 @@ async fn world_in(running: &Running, check: &str) -> World {
         hasty: cluster(CallTimeouts { watch, ..patient() }),
         admin,
         namespace,
+        keeper: Box::new(()),
     }
 }
 
@@ -106,4 +106,4 @@ async fn world(check: &str) -> World {
     world_in(running().await, check).await
 }
 
-cluster_contract! { world }
+cluster_contract! { #[tokio::test] world }

@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::suite::Admin;
+use krane_testcontract::Admin;
 
 pub(super) struct KubeAdmin(pub(super) Client);
 

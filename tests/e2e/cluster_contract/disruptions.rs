@@ -10,7 +10,7 @@ use krane_domain::refusal::RefusalClass;
 use krane_testcluster::{Component, Options};
 use serde_json::json;
 
-use super::suite::{Events, eventually};
+use krane_testcontract::{Events, eventually};
 use super::{OPTIONS, connect, start, world_in};
 
 const BARE: Options = Options {

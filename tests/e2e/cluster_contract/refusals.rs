@@ -17,7 +17,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use super::suite::{World, eventually, merge};
+use krane_testcontract::{World, eventually, merge};
 use super::{connect, patient, running, world};
 
 fn parse<T: serde::de::DeserializeOwned>(value: Value) -> T {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{ENV, World, eventually, merge};
 
-pub(crate) async fn an_apply_creates_and_the_same_again_changes_nothing(world: World) {
+pub async fn an_apply_creates_and_the_same_again_changes_nothing(world: World) {
     for object in [
         world.rendered("app-1"),
         world.policy("policy-1", &json!("8080")),
@@ -29,9 +29,7 @@ pub(crate) async fn an_apply_creates_and_the_same_again_changes_nothing(world: W
     }
 }
 
-pub(crate) async fn an_apply_removes_what_is_no_longer_rendered_and_keeps_what_others_added(
-    world: World,
-) {
+pub async fn an_apply_removes_what_is_no_longer_rendered_and_keeps_what_others_added(world: World) {
     let mut object = world.rendered("app-1");
     let before = world.apply(&object).await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "mine"}}});
@@ -57,7 +55,7 @@ pub(crate) async fn an_apply_removes_what_is_no_longer_rendered_and_keeps_what_o
     assert_eq!(value["metadata"]["annotations"]["example.com/note"], "mine");
 }
 
-pub(crate) async fn an_apply_takes_a_field_back_from_another_manager(world: World) {
+pub async fn an_apply_takes_a_field_back_from_another_manager(world: World) {
     let object = world.rendered("app-1");
     let created = world.apply(&object).await;
     world
@@ -76,7 +74,7 @@ pub(crate) async fn an_apply_takes_a_field_back_from_another_manager(world: Worl
     assert_eq!(repaired.value()["spec"]["replicas"], 0);
 }
 
-pub(crate) async fn an_apply_meant_for_an_object_that_is_gone_creates_nothing(world: World) {
+pub async fn an_apply_meant_for_an_object_that_is_gone_creates_nothing(world: World) {
     let object = world.rendered("app-1");
     let gone = "00000000-0000-4000-8000-000000000000";
     let refusal = world.refused(&object, Some(gone)).await;
@@ -94,7 +92,7 @@ pub(crate) async fn an_apply_meant_for_an_object_that_is_gone_creates_nothing(wo
     );
 }
 
-pub(crate) async fn an_apply_meant_for_another_object_of_the_name_changes_nothing(world: World) {
+pub async fn an_apply_meant_for_another_object_of_the_name_changes_nothing(world: World) {
     let mut object = world.rendered("app-1");
     let first = world.apply(&object).await;
     world
@@ -127,7 +125,7 @@ pub(crate) async fn an_apply_meant_for_another_object_of_the_name_changes_nothin
     );
 }
 
-pub(crate) async fn an_apply_without_its_namespace_says_so(mut world: World) {
+pub async fn an_apply_without_its_namespace_says_so(mut world: World) {
     world.namespace.push_str("-absent");
     let object = world.rendered("app-1");
     let refusal = world.refused(&object, None).await;
@@ -160,7 +158,7 @@ pub(crate) async fn an_apply_without_its_namespace_says_so(mut world: World) {
         .unwrap();
 }
 
-pub(crate) async fn a_terminating_namespace_takes_no_new_object(world: World) {
+pub async fn a_terminating_namespace_takes_no_new_object(world: World) {
     let namespace = world.reference(Resource::Namespace, &world.namespace);
     assert!(
         !world
@@ -189,7 +187,7 @@ pub(crate) async fn a_terminating_namespace_takes_no_new_object(world: World) {
     );
 }
 
-pub(crate) async fn a_selector_cannot_change(world: World) {
+pub async fn a_selector_cannot_change(world: World) {
     let mut object = world.rendered("app-1");
     world.apply(&object).await;
     merge(
@@ -210,7 +208,7 @@ pub(crate) async fn a_selector_cannot_change(world: World) {
     assert!(refusal.message.contains("immutable"), "{refusal}");
 }
 
-pub(crate) async fn what_does_not_fit_the_schema_is_permanent(world: World) {
+pub async fn what_does_not_fit_the_schema_is_permanent(world: World) {
     let broken = |pointer: &str, value: Value| {
         let mut object = world.rendered("app-1");
         merge(&mut object.body, pointer, value);

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{ENV, Events, PATIENCE, World, merge, object};
 
-pub(crate) async fn a_watch_goes_on_where_the_list_ended(world: World) {
+pub async fn a_watch_goes_on_where_the_list_ended(world: World) {
     let before = world.apply(&world.rendered("before")).await;
     let listed = world.list(Resource::ReplicaSet).await;
     let [item] = &listed.items[..] else {
@@ -52,7 +52,7 @@ pub(crate) async fn a_watch_goes_on_where_the_list_ended(world: World) {
 }
 
 /// By the event alone it cannot be told from a delete, so one read decides (D15).
-pub(crate) async fn an_object_that_loses_the_label_leaves_the_watch_as_if_deleted(world: World) {
+pub async fn an_object_that_loses_the_label_leaves_the_watch_as_if_deleted(world: World) {
     let object = world.policy("policy-1", &json!("8080"));
     let created = world.apply(&object).await;
     let listed = world.list(Resource::CiliumNetworkPolicy).await;
@@ -86,7 +86,7 @@ pub(crate) async fn an_object_that_loses_the_label_leaves_the_watch_as_if_delete
     );
 }
 
-pub(crate) async fn a_watch_gets_bookmarks_and_is_closed_in_time(world: World) {
+pub async fn a_watch_gets_bookmarks_and_is_closed_in_time(world: World) {
     let listed = world.list(Resource::ReplicaSet).await;
     let from = &listed.resource_version;
     let spec = world.spec(Resource::ReplicaSet);
@@ -107,7 +107,7 @@ pub(crate) async fn a_watch_gets_bookmarks_and_is_closed_in_time(world: World) {
     assert!(timeout(PATIENCE, events.0.next()).await.unwrap().is_none());
 }
 
-pub(crate) async fn a_version_that_is_too_old_asks_for_a_new_list(world: World) {
+pub async fn a_version_that_is_too_old_asks_for_a_new_list(world: World) {
     let expired = world.admin.expired_version().await;
     let mut events = world.watch(Resource::CiliumNetworkPolicy, &expired).await;
     match events.next().await {
@@ -117,7 +117,7 @@ pub(crate) async fn a_version_that_is_too_old_asks_for_a_new_list(world: World) 
     assert!(timeout(PATIENCE, events.0.next()).await.unwrap().is_none());
 }
 
-pub(crate) async fn pods_are_told_as_digests(world: World) {
+pub async fn pods_are_told_as_digests(world: World) {
     let listed = world.list(Resource::Pod).await;
     assert!(listed.items.is_empty());
     let mut events = world.watch(Resource::Pod, &listed.resource_version).await;

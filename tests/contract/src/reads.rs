@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Events, World, eventually, merge, object};
 
-pub(crate) async fn a_delete_hits_only_the_object_of_its_uid(world: World) {
+pub async fn a_delete_hits_only_the_object_of_its_uid(world: World) {
     let object = world.rendered("app-1");
     let live = world.apply(&object).await;
     let other = "00000000-0000-4000-8000-000000000000";
@@ -40,7 +40,7 @@ pub(crate) async fn a_delete_hits_only_the_object_of_its_uid(world: World) {
         .unwrap();
 }
 
-pub(crate) async fn metadata_shows_whose_an_object_is(world: World) {
+pub async fn metadata_shows_whose_an_object_is(world: World) {
     let reference = world.reference(Resource::ReplicaSet, "app-1");
     assert!(world.cluster.metadata(&reference).await.unwrap().is_none());
     let mut body = world.rendered("app-1").body;
@@ -52,7 +52,7 @@ pub(crate) async fn metadata_shows_whose_an_object_is(world: World) {
     assert_eq!(metadata.uid, world.live(&reference).await.uid);
 }
 
-pub(crate) async fn a_list_holds_everything_it_selects_however_many_pages_it_takes(world: World) {
+pub async fn a_list_holds_everything_it_selects_however_many_pages_it_takes(world: World) {
     const COUNT: usize = 510;
     let (world, names) = (&world, (0..COUNT).map(|number| format!("app-{number:04}")));
     let names: Vec<_> = names.collect();
@@ -84,7 +84,7 @@ pub(crate) async fn a_list_holds_everything_it_selects_however_many_pages_it_tak
 }
 
 /// The only way in which krane may list Secrets: by the field selector of that one name.
-pub(crate) async fn the_pull_secret_is_found_by_its_name_in_every_namespace(world: World) {
+pub async fn the_pull_secret_is_found_by_its_name_in_every_namespace(world: World) {
     let spec = WatchSpec {
         resource: Resource::Secret,
         namespace: None,

@@ -1,20 +1,20 @@
-//! What every [`Cluster`] does, whoever plays it. Runs against the real API server here; an
-//! in-memory cluster runs the same file, which is what keeps it honest.
+//! What every [`Cluster`] does, whoever plays it. Runs against a real API server and against the
+//! cluster in memory, which is what keeps that one honest.
 //!
 //! [`cluster_contract!`] makes one test of each check.
 #![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
     clippy::wildcard_enum_match_arm,
-    reason = "any other event fails the check"
+    reason = "names say what is proved, and a check fails where it meets the unexpected"
 )]
 
-// By path, so that they are found from wherever this file is included by path.
-#[path = "suite/applies.rs"]
-pub(crate) mod applies;
-#[path = "suite/reads.rs"]
-pub(crate) mod reads;
-#[path = "suite/watches.rs"]
-pub(crate) mod watches;
+pub mod applies;
+pub mod reads;
+pub mod watches;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,11 +29,11 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 /// Only a broken cluster takes so long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What somebody other than krane does in the cluster.
 #[async_trait]
-pub(crate) trait Admin: Send + Sync {
+pub trait Admin: Send + Sync {
     /// Makes a namespace, without krane's label.
     async fn create_namespace(&self, name: &str);
     /// Begins to delete a namespace that then stays Terminating.
@@ -49,26 +49,29 @@ pub(crate) trait Admin: Send + Sync {
 }
 
 /// A cluster, seen as krane and as somebody else, with a namespace of the check's own.
-pub(crate) struct World {
-    pub(crate) cluster: Arc<dyn Cluster>,
+pub struct World {
+    pub cluster: Arc<dyn Cluster>,
     /// The same cluster; its watches are closed by the server after five seconds.
-    pub(crate) hasty: Arc<dyn Cluster>,
-    pub(crate) admin: Arc<dyn Admin>,
-    pub(crate) namespace: String,
+    pub hasty: Arc<dyn Cluster>,
+    pub admin: Arc<dyn Admin>,
+    pub namespace: String,
+    /// Whatever has to live as long as the cluster.
+    pub keeper: Box<dyn Any + Send + Sync>,
 }
 
 /// One test of each check; `$world` makes a [`World`] out of the check's name.
+#[macro_export]
 macro_rules! cluster_contract {
-    ($world:path: $module:ident: $($check:ident)*) => {
+    (#[$test:meta] $world:path: $module:ident: $($check:ident)*) => {
         $(
-            #[tokio::test]
+            #[$test]
             async fn $check() {
-                suite::$module::$check($world(stringify!($check)).await).await;
+                $crate::$module::$check($world(stringify!($check)).await).await;
             }
         )*
     };
-    ($world:path) => {
-        cluster_contract! { $world: applies:
+    (#[$test:meta] $world:path) => {
+        $crate::cluster_contract! { #[$test] $world: applies:
             an_apply_creates_and_the_same_again_changes_nothing
             an_apply_removes_what_is_no_longer_rendered_and_keeps_what_others_added
             an_apply_takes_a_field_back_from_another_manager
@@ -79,13 +82,13 @@ macro_rules! cluster_contract {
             a_selector_cannot_change
             what_does_not_fit_the_schema_is_permanent
         }
-        cluster_contract! { $world: reads:
+        $crate::cluster_contract! { #[$test] $world: reads:
             a_delete_hits_only_the_object_of_its_uid
             metadata_shows_whose_an_object_is
             a_list_holds_everything_it_selects_however_many_pages_it_takes
             the_pull_secret_is_found_by_its_name_in_every_namespace
         }
-        cluster_contract! { $world: watches:
+        $crate::cluster_contract! { #[$test] $world: watches:
             a_watch_goes_on_where_the_list_ended
             an_object_that_loses_the_label_leaves_the_watch_as_if_deleted
             a_watch_gets_bookmarks_and_is_closed_in_time
@@ -94,15 +97,14 @@ macro_rules! cluster_contract {
         }
     };
 }
-pub(crate) use cluster_contract;
 
 impl World {
-    pub(crate) fn reference(&self, resource: Resource, name: &str) -> ObjectRef {
+    pub fn reference(&self, resource: Resource, name: &str) -> ObjectRef {
         ObjectRef::new(resource, self.namespace.as_str(), name)
     }
 
     /// Selects what [`rendered`](Self::rendered) makes in this namespace.
-    pub(crate) fn spec(&self, resource: Resource) -> WatchSpec {
+    pub fn spec(&self, resource: Resource) -> WatchSpec {
         let namespace = &self.namespace;
         WatchSpec {
             resource,
@@ -121,7 +123,7 @@ impl World {
     }
 
     /// A ReplicaSet without pods.
-    pub(crate) fn rendered(&self, name: &str) -> Rendered {
+    pub fn rendered(&self, name: &str) -> Rendered {
         let container = json!({
             "name": "app", "image": "registry.example/app:1",
             "env": [{"name": "FIRST", "value": "1"}, {"name": "SECOND", "value": "2"}],
@@ -143,7 +145,7 @@ impl World {
     }
 
     /// A Cilium policy that lets `port` in.
-    pub(crate) fn policy(&self, name: &str, port: &Value) -> Rendered {
+    pub fn policy(&self, name: &str, port: &Value) -> Rendered {
         let body = json!({
             "apiVersion": "cilium.io/v2", "kind": "CiliumNetworkPolicy",
             "metadata": self.metadata(name),
@@ -158,11 +160,11 @@ impl World {
         }
     }
 
-    pub(crate) async fn apply(&self, object: &Rendered) -> LiveObject {
+    pub async fn apply(&self, object: &Rendered) -> LiveObject {
         self.cluster.apply(object, None).await.unwrap()
     }
 
-    pub(crate) async fn refused(&self, object: &Rendered, uid: Option<&str>) -> Refusal {
+    pub async fn refused(&self, object: &Rendered, uid: Option<&str>) -> Refusal {
         self.cluster.apply(object, uid).await.unwrap_err()
     }
 
@@ -170,7 +172,7 @@ impl World {
         self.cluster.get(object).await.unwrap().unwrap()
     }
 
-    pub(crate) async fn watch(&self, resource: Resource, version: &str) -> Events {
+    pub async fn watch(&self, resource: Resource, version: &str) -> Events {
         Events(
             self.cluster
                 .watch(&self.spec(resource), version)
@@ -187,15 +189,15 @@ impl World {
 }
 
 /// A watch whose silence fails the check.
-pub(crate) struct Events(pub(crate) BoxStream<'static, WatchEvent>);
+pub struct Events(pub BoxStream<'static, WatchEvent>);
 
 impl Events {
-    pub(crate) async fn next(&mut self) -> WatchEvent {
+    pub async fn next(&mut self) -> WatchEvent {
         timeout(PATIENCE, self.0.next()).await.unwrap().unwrap()
     }
 
     /// The next event that is no bookmark.
-    pub(crate) async fn news(&mut self) -> WatchEvent {
+    pub async fn news(&mut self) -> WatchEvent {
         loop {
             match self.next().await {
                 WatchEvent::Bookmark(_) => {}
@@ -217,14 +219,14 @@ impl Events {
         }
     }
 
-    pub(crate) async fn applied(&mut self) -> LiveObject {
+    pub async fn applied(&mut self) -> LiveObject {
         match self.news().await {
             WatchEvent::Applied(Item::Object(object)) => object,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(crate) async fn deleted(&mut self) -> LiveObject {
+    pub async fn deleted(&mut self) -> LiveObject {
         match self.news().await {
             WatchEvent::Deleted(Item::Object(object)) => object,
             other => panic!("{other:?}"),
@@ -233,7 +235,7 @@ impl Events {
 }
 
 /// Asks again until the answer fits.
-pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let mut pace = tokio::time::interval(Duration::from_millis(50));
     let asking = async {
         loop {
@@ -253,7 +255,7 @@ fn object(item: &Item) -> &LiveObject {
     }
 }
 
-pub(crate) fn merge(target: &mut Value, pointer: &str, value: Value) {
+pub fn merge(target: &mut Value, pointer: &str, value: Value) {
     *target.pointer_mut(pointer).unwrap() = value;
 }
 
