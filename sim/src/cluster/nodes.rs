@@ -1,0 +1,60 @@
+//! The machines that pods run on.
+
+use std::sync::Arc;
+
+/// One machine.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) name: Arc<str>,
+    pub(super) is_lost: bool,
+    /// Pods it ever got: their addresses differ.
+    addresses: u32,
+}
+
+/// All machines.
+#[derive(Clone, Debug)]
+pub(super) struct Nodes(Vec<Node>);
+
+impl Nodes {
+    pub(super) fn new(count: usize) -> Self {
+        let nodes = (0..count).map(|number| Node {
+            name: format!("untrusted-{number}").into(),
+            is_lost: false,
+            addresses: 1,
+        });
+        Self(nodes.collect())
+    }
+
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Node> {
+        self.0.iter_mut().find(|node| *node.name == *name)
+    }
+
+    pub(super) fn is_lost(&self, name: &str) -> bool {
+        self.0
+            .iter()
+            .any(|node| *node.name == *name && node.is_lost)
+    }
+
+    pub(super) fn names(&self) -> Vec<Arc<str>> {
+        self.0.iter().map(|node| Arc::clone(&node.name)).collect()
+    }
+
+    /// The working machine with the fewest pods, by this count.
+    pub(super) fn least(&self, count: impl Fn(&str) -> usize) -> Option<Arc<str>> {
+        let nodes = self.0.iter().filter(|node| !node.is_lost);
+        let least = nodes.min_by_key(|node| count(&node.name));
+        least.map(|node| Arc::clone(&node.name))
+    }
+
+    /// An address nobody had before.
+    pub(super) fn address(&mut self, name: &str) -> String {
+        let index = self.0.iter().position(|node| *node.name == *name);
+        let index = index.unwrap_or_default();
+        let Some(node) = self.0.get_mut(index) else {
+            return "10.255.255.1".to_owned();
+        };
+        node.addresses += 1;
+        let (high, low) = (node.addresses >> 8 & 0xff, node.addresses & 0xff);
+        format!("10.{}.{high}.{low}", 1 + index % 254)
+    }
+}

@@ -1,0 +1,53 @@
+//! Which state of the cluster a client sees: the newest, or that of a server that lags behind.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// A view that several clients may share.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    lag: Arc<watch::Sender<Lag>>,
+    news: watch::Receiver<Lag>,
+}
+
+/// How far what a client reads is behind what was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lag {
+    /// Not at all.
+    #[default]
+    None,
+    /// Reads and watches show nothing that happened after this resource version.
+    At(u64),
+    /// Reads and watches show nothing of the last so many resource versions.
+    Behind(u64),
+}
+
+impl View {
+    pub(super) fn new() -> Self {
+        let lag = watch::Sender::new(Lag::None);
+        let news = lag.subscribe();
+        Self {
+            lag: Arc::new(lag),
+            news,
+        }
+    }
+
+    pub(super) fn set(&self, lag: Lag) {
+        self.lag.send_replace(lag);
+    }
+
+    /// The newest version that is seen.
+    pub(super) fn horizon(&self, newest: u64) -> u64 {
+        match *self.lag.borrow() {
+            Lag::None => newest,
+            Lag::At(version) => version.min(newest),
+            Lag::Behind(count) => newest.saturating_sub(count),
+        }
+    }
+
+    pub(super) async fn changed(&mut self) {
+        // An error means that the sender is gone, and this view holds it.
+        let _ = self.news.changed().await;
+    }
+}

@@ -1,0 +1,149 @@
+//! The whole state of a simulated cluster, and what follows from a write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::agenda::{Agenda, Task};
+use super::apply::Owned;
+use super::clock::Clock;
+use super::nodes::Nodes;
+use super::options::Options;
+use super::store::{Event, Key, Store, Version, owners};
+use super::{garbage, namespaces, pods, replica_sets};
+
+pub(super) struct World {
+    pub(super) options: Options,
+    pub(super) clock: Clock,
+    pub(super) chance: fastrand::Rng,
+    pub(super) store: Store,
+    pub(super) agenda: Agenda,
+    pub(super) nodes: Nodes,
+    /// Kinds whose definition is not there.
+    pub(super) absent_kinds: BTreeSet<&'static str>,
+    /// Kinds whose definition is being removed.
+    pub(super) terminating_kinds: BTreeSet<&'static str>,
+    /// How often a kind's definition was removed: its watches end.
+    pub(super) removals: BTreeMap<&'static str, u64>,
+    /// How often all watches were cut.
+    pub(super) cuts: u64,
+    news: watch::Sender<u64>,
+}
+
+impl World {
+    pub(super) fn new(options: Options) -> Self {
+        Self {
+            clock: Clock::new(),
+            chance: fastrand::Rng::with_seed(options.seed),
+            store: Store::new(options.history),
+            agenda: Agenda::default(),
+            nodes: Nodes::new(options.nodes),
+            absent_kinds: BTreeSet::new(),
+            terminating_kinds: BTreeSet::new(),
+            removals: BTreeMap::new(),
+            cuts: 0,
+            news: watch::Sender::new(0),
+            options,
+        }
+    }
+
+    /// Tells whenever something happened that a watch or the driver may want to see.
+    pub(super) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+
+    pub(super) fn tell(&self) {
+        self.news.send_modify(|number| *number += 1);
+    }
+
+    pub(super) fn uid(&mut self) -> String {
+        let (high, low) = (self.chance.u64(..), self.chance.u64(..));
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            0x8000 | (low >> 48 & 0x3fff),
+            low & 0xffff_ffff_ffff
+        )
+    }
+
+    /// What the server appends to a generated name.
+    pub(super) fn suffix(&mut self) -> String {
+        const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        let letters = (0..5).map(|_| char::from(LETTERS[self.chance.usize(..LETTERS.len())]));
+        letters.collect()
+    }
+
+    /// A time between half of this one and one and a half.
+    pub(super) fn about(&mut self, time: Duration) -> Duration {
+        time.mul_f64(0.5 + self.chance.f64())
+    }
+
+    pub(super) fn later(&mut self, about: Duration, task: Task) {
+        let at = Clock::now() + self.about(about);
+        self.agenda.add(at, task);
+    }
+
+    /// Stores an object and lets everybody know who looks after such objects.
+    pub(super) fn commit(&mut self, key: Key, object: Owned) -> Arc<Version> {
+        let event = self.store.commit(key, Some(object));
+        self.follow_up(&event);
+        let after = event.after.as_ref();
+        Arc::clone(after.unwrap_or_else(|| unreachable!("an object was put there")))
+    }
+
+    /// Takes an object away for good.
+    pub(super) fn remove(&mut self, key: &Key) {
+        if self.store.get(key).is_some() {
+            let event = self.store.commit(key.clone(), None);
+            self.follow_up(&event);
+        }
+    }
+
+    fn follow_up(&mut self, event: &Event) {
+        if self.options.has_controllers {
+            replica_sets::notice(self, event);
+            pods::notice(self, event);
+            garbage::notice(self, event);
+            namespaces::notice(self, event);
+        }
+        self.tell();
+    }
+
+    /// Does everything that is due.
+    pub(super) fn run_due(&mut self) {
+        let now = Clock::now();
+        while let Some(task) = self.agenda.take(now) {
+            self.carry_out(task);
+        }
+    }
+
+    fn carry_out(&mut self, task: Task) {
+        match task {
+            Task::Sync(key) if key.kind == "ReplicaSet" => replica_sets::sync(self, &key),
+            Task::Sync(key) if key.kind == "Namespace" => namespaces::sync(self, &key),
+            Task::Sync(_) => {}
+            Task::Collect(key) => garbage::collect(self, &key),
+            Task::Pod(key, uid, step) => pods::step(self, &key, &uid, step),
+            Task::DoubtNode(node) => pods::doubt_node(self, &node),
+            Task::EvictNode(node) => pods::evict_node(self, &node),
+        }
+    }
+
+    /// A controller's write of a status; what it is refused it will try again.
+    pub(super) fn write_status(&mut self, key: &Key, manager: &str, status: Value) {
+        let _ = self.modify(key, manager, "status", |mut object| {
+            object["status"] = status;
+            Ok(object)
+        });
+    }
+
+    /// Whether any owner of an object is there.
+    pub(super) fn has_owner(&self, object: &Value) -> bool {
+        owners(object).any(|uid| self.store.by_uid(uid).is_some())
+    }
+}

@@ -1,0 +1,9 @@
+//! The cluster in memory does what a real one does.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may fail them"
+)]
+
+mod contract;
+mod life;
