@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use krane_actors::ports::{Cluster, Item, Listed, WatchEvent};
+use krane_domain::drift;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::labels::MANAGER;
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
@@ -15,7 +16,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::deliveries::{Deliveries, deliver};
-use super::refusals::Status;
+use super::patches;
+use super::refusals::{self, Status};
 use super::requests::Deletion;
 use super::selectors::Selector;
 use super::store::{Key, Version};
@@ -62,7 +64,8 @@ impl SimClient {
 
     /// What is asked about every call, before it reaches the cluster and before it is answered.
     ///
-    /// Calls are `apply`, `delete`, `metadata`, `get`, `list` and `watch`; their subject is the
+    /// Calls are `apply`, `adopt`, `delete`, `metadata`, `get`, `list` and `watch`, and an adopt
+    /// begins with a `metadata`; their subject is the
     /// object, or the plural of the kind that is listed or watched.
     pub fn hooks(&self) -> &Hooks<Refusal> {
         &self.hooks
@@ -153,6 +156,41 @@ impl Cluster for SimClient {
             Ok(live(&applied))
         })
         .await?
+    }
+
+    async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal> {
+        let key = Key::of(object);
+        let read = |world: &mut World| {
+            let found = self.read(world, &key)?;
+            found.ok_or_else(|| refusals::not_found(key.kind(), &key.name))
+        };
+        let found = self.call("metadata", object.to_string(), read).await?;
+        let entries = found.object.managers.to_json();
+        let entries = entries.as_array().map_or(&[][..], Vec::as_slice);
+        let adopted = drift::adopted(object.resource, entries);
+        let Some(adopted) = adopted.filter(|_| found.uid() == uid) else {
+            return Err(Refusal {
+                class: RefusalClass::Reevaluate,
+                code: 0,
+                message: format!("{object} has changed since it was looked at"),
+                retry_after: None,
+            });
+        };
+        let version = found.resource_version.to_string();
+        let patch = json!([
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+            {"op": "replace", "path": "/metadata/managedFields", "value": adopted},
+        ]);
+        let changed = self
+            .call("adopt", object.to_string(), |world| {
+                world.modify(&key, MANAGER, "", |mut live| {
+                    patches::json(&mut live, &patch)?;
+                    Ok(live)
+                })
+            })
+            .await?;
+        live(&changed, object)
     }
 
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {

@@ -1,6 +1,7 @@
 //! ReplicaSets and their pods, from the outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -112,11 +113,10 @@ async fn a_replica_set_gets_the_pods_it_wants_and_counts_them() {
         pods.iter()
             .all(|pod| pod.owner.as_deref() == Some(&*live.uid))
     );
-    let ips: std::collections::BTreeSet<_> = pods.iter().map(|pod| pod.ip.clone()).collect();
+    let ips: BTreeSet<_> = pods.iter().map(|pod| pod.ip.clone()).collect();
     assert!(ips.len() == 3 && !ips.contains(&None));
-    tokio::time::timeout(Duration::from_secs(40), std::future::pending::<()>())
-        .await
-        .unwrap_err();
+    let while_they_become_available = timeout(Duration::from_secs(40), pending::<()>());
+    while_they_become_available.await.unwrap_err();
     let status = scene.admin.get(&object.reference).unwrap()["status"].clone();
     assert_eq!(
         status,
@@ -275,25 +275,6 @@ async fn a_server_that_lags_shows_the_past_and_catches_up() {
 
 #[tokio::test(start_paused = true)]
 async fn events_are_dropped_repeated_and_swapped() {
-    let scene = scene(7);
-    let listed = scene
-        .client
-        .list(&spec(Resource::ReplicaSet))
-        .await
-        .unwrap();
-    let fates: BTreeMap<&str, Delivery> = [
-        ("a", Delivery::Drop),
-        ("b", Delivery::Repeat),
-        ("c", Delivery::Swap),
-    ]
-    .into();
-    scene.client.deliveries().set(move |_, event| match event {
-        WatchEvent::Applied(Item::Object(live)) if live.resource_version > 0 => {
-            let fate = fates.get(&*live.reference.name).copied();
-            fate.unwrap_or(Delivery::Deliver)
-        }
-        _ => Delivery::Deliver,
-    });
     let options = Options {
         has_controllers: false,
         ..Options::default()
@@ -301,22 +282,23 @@ async fn events_are_dropped_repeated_and_swapped() {
     let quiet = SimCluster::new(options);
     quiet.admin().create_namespace("ws").unwrap();
     let client = quiet.client();
-    drop(listed);
     let from = quiet.admin().version().to_string();
-    client.deliveries().set({
-        let fates: BTreeMap<&str, Delivery> = [
-            ("a", Delivery::Drop),
-            ("b", Delivery::Repeat),
-            ("c", Delivery::Swap),
-        ]
-        .into();
-        move |_, event| match event {
-            WatchEvent::Applied(Item::Object(live)) => {
-                let fate = fates.get(&*live.reference.name).copied();
-                fate.unwrap_or(Delivery::Deliver)
-            }
-            _ => Delivery::Deliver,
+    let fates: BTreeMap<&str, Delivery> = [
+        ("a", Delivery::Drop),
+        ("b", Delivery::Repeat),
+        ("c", Delivery::Swap),
+    ]
+    .into();
+    client.deliveries().set(move |_, event| match event {
+        WatchEvent::Applied(Item::Object(live)) => {
+            let fate = fates.get(&*live.reference.name).copied();
+            fate.unwrap_or(Delivery::Deliver)
         }
+        WatchEvent::Applied(Item::Pod(_))
+        | WatchEvent::Deleted(_)
+        | WatchEvent::Bookmark(_)
+        | WatchEvent::Undecodable(_)
+        | WatchEvent::Ended(_) => Delivery::Deliver,
     });
     let mut events = client
         .watch(&spec(Resource::ReplicaSet), &from)
