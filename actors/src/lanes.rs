@@ -3,6 +3,7 @@
 //! A lane decides with pure functions and acts through the cluster port, one object after the
 //! other. It holds no state of its own: whatever it finds out is in the store or in its outcome.
 
+mod outdated;
 mod settle;
 mod shared;
 
@@ -189,6 +190,9 @@ async fn apply(
         wrote |= settlement.wrote;
         repaired = repaired.or(settlement.repaired);
         primary.get_or_insert(settlement.live);
+    }
+    if rules.replaces_outdated_pods {
+        outdated::replace_one(desired.key(), context).await?;
     }
     Ok(Outcome::Done {
         live: primary.flatten(),

@@ -21,6 +21,8 @@ use crate::tree;
 
 /// Chores that need no exact moment.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
+/// Between two looks at outdated pods (D16).
+const OUTDATED: Duration = Duration::from_secs(10);
 /// How long a deleted object is remembered: two full replays.
 const TOMBSTONE: Duration = Duration::from_secs(20 * 60);
 
@@ -38,6 +40,8 @@ pub enum ReconcilerMessage {
     },
     /// A waiting time may be over.
     Timer,
+    /// Time to look for outdated pods.
+    Outdated,
     /// Time for chores.
     Housekeeping,
 }
@@ -48,6 +52,7 @@ impl Message for ReconcilerMessage {
             Self::Work => "work",
             Self::LaneEnded { .. } => "lane_ended",
             Self::Timer => "timer",
+            Self::Outdated => "outdated",
             Self::Housekeeping => "housekeeping",
         }
     }
@@ -188,6 +193,15 @@ impl Reconciler {
         }
     }
 
+    fn look_at_outdated(&self, context: &Context<ReconcilerMessage>) {
+        let now = context.board.now();
+        self.lanes.store.with(|memory| {
+            for key in memory.outdated.keys() {
+                memory.backlog.look(&WorkKey::Workload(key.clone()), now);
+            }
+        });
+    }
+
     fn keep_house(&self, context: &Context<ReconcilerMessage>) {
         let now = context.board.now();
         self.lanes.store.with(|memory| {
@@ -207,6 +221,9 @@ impl Behaviour for Reconciler {
             .store
             .with(|memory| memory.backlog.abandon_lanes(now));
         context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
+        if self.lanes.store.rules().replaces_outdated_pods {
+            context.later(OUTDATED, ReconcilerMessage::Outdated);
+        }
         self.start_lanes(context);
         Ok(())
     }
@@ -220,6 +237,10 @@ impl Behaviour for Reconciler {
             ReconcilerMessage::Work => {}
             ReconcilerMessage::Timer => self.alarm.rang(),
             ReconcilerMessage::LaneEnded { key, outcome } => self.end_lane(&key, outcome, context),
+            ReconcilerMessage::Outdated => {
+                self.look_at_outdated(context);
+                context.later(OUTDATED, ReconcilerMessage::Outdated);
+            }
             ReconcilerMessage::Housekeeping => {
                 self.keep_house(context);
                 context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);

@@ -82,6 +82,8 @@ pub struct Memory {
     pub stream: StreamMemory,
     /// The last pass over all objects.
     pub last_resync: Option<ResyncSummary>,
+    /// When a pod of a workload was last replaced.
+    pub replaced_at: BTreeMap<ObjectKey, Moment>,
     /// Pods made from another template than the live one, by workload.
     pub outdated: BTreeMap<ObjectKey, usize>,
 }
@@ -148,6 +150,7 @@ impl Memory {
             memberless: BTreeMap::new(),
             stream: StreamMemory::default(),
             last_resync: None,
+            replaced_at: BTreeMap::new(),
             outdated: BTreeMap::new(),
         }
     }
@@ -304,6 +307,8 @@ impl Memory {
             .retain(|name| is_needed(&SharedKey::Namespace(Arc::clone(name))));
         self.fuses.retain(|object, _| view.get(object).is_some());
         self.outdated.retain(|key, _| view.workload(key).is_some());
+        self.replaced_at
+            .retain(|key, _| view.workload(key).is_some());
     }
 }
 

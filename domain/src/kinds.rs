@@ -206,6 +206,18 @@ pub fn observe(
     }
 }
 
+/// The pod of a live object to replace next, if any (D16).
+pub fn outdated_pod<'a>(
+    controller: Controller,
+    live: &LiveObject,
+    pods: &[&'a PodDigest],
+    unix_seconds: u64,
+) -> Option<&'a PodDigest> {
+    match controller {
+        Controller::Deployments => deployment::outdated_pod(live, pods, unix_seconds),
+    }
+}
+
 /// What a controller watches: one list and watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchSpec {

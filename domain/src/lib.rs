@@ -31,6 +31,7 @@ pub mod refusal;
 pub mod replay;
 pub mod report;
 pub mod restart;
+mod rfc3339;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod view;

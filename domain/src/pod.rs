@@ -17,6 +17,8 @@ pub struct PodDigest {
     pub uid: Arc<str>,
     /// `metadata.resourceVersion`; orders two views of one pod.
     pub resource_version: u64,
+    /// `metadata.creationTimestamp`, in seconds since the Unix epoch; 0 when unreadable.
+    pub created_at: u64,
     /// UID of the controlling owner, if there is one.
     pub owner: Option<Arc<str>>,
     /// `status.phase`.

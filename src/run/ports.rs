@@ -73,6 +73,8 @@ pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
         }),
         is_cilium_required: settings.cilium.required,
         secrets_audience: settings.secrets.audience.as_deref().map(Arc::from),
+        replaces_outdated_pods: settings.deployments.replace_outdated_pods
+            == settings::ReplaceOutdatedPods::Unready,
         report_address: match settings.report.address {
             settings::ReportAddress::Dns => ReportAddress::Dns,
             settings::ReportAddress::Ip => ReportAddress::Ip,

@@ -2,6 +2,7 @@
 
 mod harness;
 mod isolation;
+mod outdated;
 mod replay;
 mod reports;
 mod resync;

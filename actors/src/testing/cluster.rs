@@ -132,6 +132,15 @@ impl FakeCluster {
         self.world.lock().objects.get(reference).cloned()
     }
 
+    pub(crate) fn pods(&self) -> Vec<String> {
+        self.world
+            .lock()
+            .pods
+            .keys()
+            .map(ToString::to_string)
+            .collect()
+    }
+
     pub(crate) fn workloads(&self) -> usize {
         let world = self.world.lock();
         world
@@ -161,6 +170,18 @@ impl FakeCluster {
 
     /// A pod of a workload appears or changes.
     pub(crate) fn set_pod(&self, namespace: &str, workload: &str, pod: &str, ready: bool) {
+        self.set_pod_of(namespace, workload, pod, ready, None);
+    }
+
+    /// The same, with the template the pod was made from.
+    pub(crate) fn set_pod_of(
+        &self,
+        namespace: &str,
+        workload: &str,
+        pod: &str,
+        ready: bool,
+        template: Option<&str>,
+    ) {
         let mut world = self.world.lock();
         let reference = ObjectRef::new(Resource::ReplicaSet, namespace, workload);
         let owner = world
@@ -173,6 +194,7 @@ impl FakeCluster {
             name: pod.into(),
             uid: format!("uid-{pod}").into(),
             resource_version: world.version,
+            created_at: 0,
             owner,
             phase: PodPhase::Running,
             is_ready: ready,
@@ -180,7 +202,7 @@ impl FakeCluster {
             ip: Some("10.0.0.7".into()),
             cpu_millicores: 100,
             memory_mib: 64,
-            template: None,
+            template: template.map(Into::into),
         };
         world.pods.insert(pod.into(), digest.clone());
         world.tell(Resource::Pod, &WatchEvent::Applied(Item::Pod(digest)));
@@ -295,6 +317,16 @@ impl Cluster for FakeCluster {
         let is_answered = self.call(Op::Delete(object.clone())).await?;
         {
             let mut world = self.world.lock();
+            let is_that_pod = |pod: &PodDigest| *pod.uid == *uid;
+            if object.resource == Resource::Pod
+                && world.pods.get(&object.name).is_some_and(is_that_pod)
+            {
+                world.version += 1;
+                if let Some(mut pod) = world.pods.remove(&object.name) {
+                    pod.resource_version = world.version;
+                    world.tell(Resource::Pod, &WatchEvent::Deleted(Item::Pod(pod)));
+                }
+            }
             if world
                 .objects
                 .get(object)

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use fields::{FIELD_TABLE, ProtoField};
-pub(super) use observe::{member_of_live, observe};
+pub(super) use observe::{member_of_live, observe, outdated_pod};
 pub(super) use render::render;
 pub(super) use shared::{render_shared, shared_key_of, shared_reference, watches};
 pub(crate) use template::is_public_variable;

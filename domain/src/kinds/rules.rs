@@ -18,6 +18,8 @@ pub struct Rules {
     pub is_cilium_required: bool,
     /// Audience of the token that pods get, when one is configured (D30).
     pub secrets_audience: Option<Arc<str>>,
+    /// Whether unready pods of an older template are replaced one by one (D16).
+    pub replaces_outdated_pods: bool,
     /// Form of the addresses in reports (D25).
     pub report_address: ReportAddress,
 }
@@ -32,6 +34,7 @@ impl Rules {
             pull_secret: None,
             is_cilium_required: true,
             secrets_audience: None,
+            replaces_outdated_pods: false,
             report_address: ReportAddress::Dns,
         }
     }

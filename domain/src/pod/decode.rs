@@ -8,6 +8,7 @@ use super::{PodDigest, PodPhase};
 use crate::lenient::{First, Items, Struct, Text};
 use crate::object::{Resource, Undecodable};
 use crate::quantity::Quantity;
+use crate::rfc3339::unix_seconds;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -31,6 +32,8 @@ struct Metadata<'a> {
     uid: Text<'a>,
     #[serde(borrow)]
     resource_version: Text<'a>,
+    #[serde(borrow)]
+    creation_timestamp: Text<'a>,
     #[serde(borrow)]
     deletion_timestamp: Text<'a>,
     #[serde(borrow)]
@@ -151,6 +154,7 @@ impl PodDigest {
             name: metadata.name.shared(),
             uid: metadata.uid.shared(),
             resource_version,
+            created_at: unix_seconds(metadata.creation_timestamp.as_str()).unwrap_or(0),
             owner: metadata
                 .owner_references
                 .0

@@ -17,6 +17,7 @@ fn pod() -> Value {
             "resourceVersion": "123",
             "labels": { "app.kubernetes.io/managed-by": "krane" },
             "annotations": { "krane.unkey.com/template": "0123", "other": "x" },
+            "creationTimestamp": "2026-01-01T00:00:00Z",
             "ownerReferences": [
                 { "kind": "Node", "uid": "node-uid" },
                 { "kind": "ReplicaSet", "uid": "rs-uid", "controller": true },
@@ -60,6 +61,7 @@ fn a_pod_is_cut_down_to_what_is_reported() {
         name: "dep-1-abcde".into(),
         uid: "pod-uid".into(),
         resource_version: 123,
+        created_at: 1_767_225_600,
         owner: Some("rs-uid".into()),
         phase: PodPhase::Running,
         is_ready: true,

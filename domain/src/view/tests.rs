@@ -25,6 +25,7 @@ fn pod(name: &str, owner: &str, resource_version: u64) -> PodDigest {
         name: name.into(),
         uid: name.into(),
         resource_version,
+        created_at: 0,
         owner: Some(owner.into()),
         phase: PodPhase::Running,
         is_ready: true,

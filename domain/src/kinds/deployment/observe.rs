@@ -62,6 +62,27 @@ pub(crate) fn observe(live: &LiveObject, pods: &[&PodDigest], rules: &Rules) -> 
     }
 }
 
+/// Pods younger than this, in seconds, may still become ready.
+const YOUNG: u64 = 60;
+
+/// The pod to replace next because it was made from another template and does not serve (D16):
+/// the oldest of those that say from which template they are.
+pub(crate) fn outdated_pod<'a>(
+    live: &LiveObject,
+    pods: &[&'a PodDigest],
+    unix_seconds: u64,
+) -> Option<&'a PodDigest> {
+    let template = Glance::at(live).template?;
+    pods.iter()
+        .copied()
+        .filter(|pod| pod.owner.as_deref() == Some(&*live.uid))
+        .filter(|pod| matches!(pod.phase, PodPhase::Pending | PodPhase::Running))
+        .filter(|pod| !pod.is_terminating && !pod.is_running_and_ready())
+        .filter(|pod| pod.template.as_ref().is_some_and(|own| *own != template))
+        .filter(|pod| pod.created_at + YOUNG < unix_seconds)
+        .min_by(|one, other| (one.created_at, &one.name).cmp(&(other.created_at, &other.name)))
+}
+
 /// A pod as it is reported; `None` before it has an address.
 fn instance(pod: &PodDigest, port: u16, form: ReportAddress) -> Option<Instance> {
     let is_running = pod.is_running_and_ready();

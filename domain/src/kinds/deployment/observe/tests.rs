@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{address, member_of_live, observe};
+use super::{address, member_of_live, observe, outdated_pod};
 use crate::kinds::deployment::{DeploymentInput, render, validate};
 use crate::kinds::{Member, Observation, ReportAddress, Rules};
 use crate::object::LiveObject;
@@ -26,8 +26,12 @@ fn template(live: &LiveObject) -> String {
         .to_owned()
 }
 
+/// Seconds since the Unix epoch.
+const NOW: u64 = 1_800_000_000;
+
 fn pod(name: &str) -> PodDigest {
     PodDigest {
+        created_at: NOW - 3600,
         namespace: "abcdefgh".into(),
         name: name.into(),
         uid: name.into(),
@@ -176,6 +180,52 @@ fn living_pods_of_another_template_are_outdated() {
     };
     let observation = observed(&[older("a"), leaving, ended, unmarked, pod("e")]);
     assert_eq!((observation.outdated, observation.running), (2, 3));
+}
+
+/// D16: only pods that say from which other template they are, old enough and not serving.
+#[test]
+fn the_oldest_unready_pod_of_another_template_is_the_one_to_replace() {
+    let outdated = |name, age: u64| PodDigest {
+        template: Some("older".into()),
+        is_ready: false,
+        created_at: NOW - age,
+        ..pod(name)
+    };
+    let live = live();
+    let choose = |pods: &[PodDigest]| {
+        let pods: Vec<_> = pods.iter().collect();
+        outdated_pod(&live, &pods, NOW).map(|pod| pod.name.to_string())
+    };
+    assert_eq!(
+        choose(&[outdated("a", 61), outdated("b", 90), outdated("c", 90)]).as_deref(),
+        Some("b")
+    );
+    for spared in [
+        outdated("young", 60),
+        pod("current"),
+        PodDigest {
+            is_ready: true,
+            ..outdated("serving", 90)
+        },
+        PodDigest {
+            template: None,
+            ..outdated("unmarked", 90)
+        },
+        PodDigest {
+            is_terminating: true,
+            ..outdated("leaving", 90)
+        },
+        PodDigest {
+            phase: PodPhase::Succeeded,
+            ..outdated("ended", 90)
+        },
+        PodDigest {
+            owner: Some("another".into()),
+            ..outdated("of another", 90)
+        },
+    ] {
+        assert_eq!(choose(&[spared]), None);
+    }
 }
 
 #[test]
