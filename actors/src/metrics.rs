@@ -13,11 +13,13 @@ use crate::tree::Node;
 
 mod board;
 mod controller;
+mod store;
 #[cfg(test)]
 mod tests;
 
 pub use board::BoardCollector;
-pub use controller::{ControllerFamilies, ControllerMetrics, StoreCollector};
+pub use controller::{ControllerFamilies, ControllerMetrics};
+pub use store::StoreCollector;
 
 /// From a hop between actors to the limit of a handler.
 const SECONDS: &[f64] = &[0.000_1, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 30.0];

@@ -10,7 +10,7 @@ use crate::tree::TREE;
 const STREAM: &str = "root/deployments/intake/stream";
 const LABELS: &str = r#"{actor="deployments/intake/stream",controller="deployments"}"#;
 
-fn scrape(registry: &Registry) -> String {
+pub(super) fn scrape(registry: &Registry) -> String {
     TextEncoder::new()
         .encode_to_string(&registry.gather())
         .expect("encodes")

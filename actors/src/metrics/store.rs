@@ -1,0 +1,201 @@
+//! What is read from the stores of the controllers at scrape time.
+
+use std::sync::Arc;
+
+use krane_domain::backlog::TroubleKind;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::{Counter, MetricFamily, MetricType};
+use prometheus::{IntGaugeVec, Opts};
+
+use crate::breaker::BreakerState;
+use crate::store::{Memory, Store};
+
+/// One metric: its name, its help, and its value for a controller.
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    kind: MetricType,
+    value: fn(&Memory) -> u64,
+}
+
+const FAMILIES: [Family; 18] = [
+    Family {
+        name: "krane_stream_cursor",
+        help: "Version the desired-state stream resumes after.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.backlog.cursor(),
+    },
+    Family {
+        name: "krane_stream_lag_versions",
+        help: "Versions received and not yet passed by the cursor.",
+        kind: MetricType::GAUGE,
+        value: |memory| {
+            let backlog = &memory.backlog;
+            backlog.highest().saturating_sub(backlog.cursor())
+        },
+    },
+    Family {
+        name: "krane_quarantined",
+        help: "States that cannot be applied and hold the cursor back.",
+        kind: MetricType::GAUGE,
+        value: |memory| in_trouble(memory, TroubleKind::Quarantined),
+    },
+    Family {
+        name: "krane_misconfigured",
+        help: "Objects that permissions, admission or foreign objects hold up.",
+        kind: MetricType::GAUGE,
+        value: |memory| in_trouble(memory, TroubleKind::Misconfigured),
+    },
+    Family {
+        name: "krane_objects_held",
+        help: "Objects that a person put on hold.",
+        kind: MetricType::GAUGE,
+        value: |memory| in_trouble(memory, TroubleKind::Held),
+    },
+    Family {
+        name: "krane_backlog",
+        help: "Objects with a state that is not applied yet.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.backlog.unapplied() as u64,
+    },
+    Family {
+        name: "krane_backlog_bytes",
+        help: "Bytes of states that are not applied yet.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.backlog.bytes() as u64,
+    },
+    Family {
+        name: "krane_lanes",
+        help: "Lanes at work.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.backlog.in_flight() as u64,
+    },
+    Family {
+        name: "krane_report_backlog",
+        help: "Objects whose newest status the control plane does not know yet.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.outbox.undelivered() as u64,
+    },
+    Family {
+        name: "krane_deletes_held",
+        help: "Deletions on not_found that wait for a person.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.brake.held().len() as u64,
+    },
+    Family {
+        name: "krane_objects_outdated",
+        help: "Workloads with pods of an earlier template.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.outdated.len() as u64,
+    },
+    Family {
+        name: "krane_objects_name_conflict",
+        help: "Workload names that several namespaces use.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.view.name_conflicts() as u64,
+    },
+    Family {
+        name: "krane_breaker_state",
+        help: "0 closed, 1 probing, 2 open.",
+        kind: MetricType::GAUGE,
+        value: |memory| match memory.breaker.state() {
+            BreakerState::Closed => 0,
+            BreakerState::Probing => 1,
+            BreakerState::Open { .. } => 2,
+        },
+    },
+    Family {
+        name: "krane_kinds_missing",
+        help: "Kinds the API server does not know at present.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.kinds_missing.len() as u64,
+    },
+    Family {
+        name: "krane_replayed_states_total",
+        help: "States received that were known already.",
+        kind: MetricType::COUNTER,
+        value: |memory| memory.stream.replayed,
+    },
+    Family {
+        name: "krane_states_stale_total",
+        help: "States received that were older than known.",
+        kind: MetricType::COUNTER,
+        value: |memory| memory.stream.stale,
+    },
+    Family {
+        name: "krane_states_adopted_total",
+        help: "States of a restored control plane, taken in though their version is lower than known.",
+        kind: MetricType::COUNTER,
+        value: |memory| memory.stream.adopted,
+    },
+    Family {
+        name: "krane_states_unknown_total",
+        help: "Messages received that name no object.",
+        kind: MetricType::COUNTER,
+        value: |memory| memory.stream.unknown,
+    },
+];
+
+/// Reads the stores of all controllers at scrape time.
+#[derive(Debug)]
+pub struct StoreCollector {
+    stores: Vec<Arc<Store>>,
+    gauges: Vec<IntGaugeVec>,
+}
+
+impl StoreCollector {
+    /// A collector over these stores.
+    pub fn new(stores: Vec<Arc<Store>>) -> Result<Self, prometheus::Error> {
+        let gauges = FAMILIES
+            .iter()
+            .map(|family| IntGaugeVec::new(Opts::new(family.name, family.help), &["controller"]))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { stores, gauges })
+    }
+}
+
+impl Collector for StoreCollector {
+    fn desc(&self) -> Vec<&Desc> {
+        self.gauges.iter().flat_map(Collector::desc).collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        for store in &self.stores {
+            let values = store.with(|memory| FAMILIES.map(|family| (family.value)(memory)));
+            let name = store.controller().name();
+            for (gauge, value) in self.gauges.iter().zip(values) {
+                let value = i64::try_from(value).unwrap_or(i64::MAX);
+                gauge.with_label_values(&[name]).set(value);
+            }
+        }
+        let mut collected = Vec::with_capacity(FAMILIES.len());
+        for (family, gauge) in FAMILIES.iter().zip(&self.gauges) {
+            for mut metrics in gauge.collect() {
+                if family.kind == MetricType::COUNTER {
+                    as_counter(&mut metrics);
+                }
+                collected.push(metrics);
+            }
+        }
+        collected
+    }
+}
+
+fn in_trouble(memory: &Memory, kind: TroubleKind) -> u64 {
+    let entries = memory.backlog.in_trouble();
+    entries.filter(|entry| entry.trouble.kind == kind).count() as u64
+}
+
+/// A total that the store keeps is a counter to whoever scrapes.
+fn as_counter(family: &mut MetricFamily) {
+    family.set_field_type(MetricType::COUNTER);
+    for metric in family.mut_metric() {
+        let value = metric.get_gauge().get_value();
+        let mut counter = Counter::default();
+        counter.set_value(value);
+        metric.set_counter(counter);
+    }
+}
+
+#[cfg(test)]
+mod tests;
