@@ -344,6 +344,8 @@ async fn workloads_are_scheduled_on_the_nodes_for_customer_code() -> Outcome {
     agent.stop().await
 }
 
+const UNREACHABLE: &str = "krane_reports_total{controller=\"deployments\",result=\"unreachable\"}";
+
 /// Level-triggered rule, edge lost (C14): the report of the only change fails, and no later event comes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_while_the_control_plane_is_away_is_told_when_it_is_back() -> Outcome {
@@ -361,7 +363,17 @@ async fn a_change_while_the_control_plane_is_away_is_told_when_it_is_back() -> O
     .await?;
     world.control.stop().await;
     patch(&world, pod, status("Running", Some("10.9.0.1"), "True")).await?;
-    tokio::time::sleep(Duration::from_secs(15)).await;
+    eventually("the report fails", limits::LONG, async || {
+        let metrics = agent.metrics().await.map_err(|it| it.to_string())?;
+        let failed = metrics.get(UNREACHABLE).unwrap_or_default();
+        let is_spared = metrics.deployments("krane_breaker_state") > 1.5;
+        if failed > 0.0 && is_spared {
+            Ok(())
+        } else {
+            Err(format!("{failed} failed, breaker open: {is_spared}"))
+        }
+    })
+    .await?;
     world.control.start_again().await?;
     let told = is_told(
         &world,

@@ -168,7 +168,13 @@ async fn what_tests_patch_into_a_pod_stays() {
     let pod = name(&pod);
 
     cluster.set_pod_ready("patched", &pod, false).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    // Whoever plays the kubelet has been at work since when it made another pod Ready.
+    replica_set(&client, "patched", "later", 1, "registry.example/app:1").await;
+    eventually("another Ready pod", async || {
+        let pods = pods(&client, "patched", "later").await;
+        pods.iter().any(|pod| facts(pod).2).then_some(())
+    })
+    .await;
     assert!(!facts(&one().await.unwrap()).2);
     cluster.set_pod_ready("patched", &pod, true).await.unwrap();
     assert!(facts(&one().await.unwrap()).2);
