@@ -68,7 +68,7 @@ pub async fn run(settings: Settings, listeners: Listeners) -> Result<(), RunErro
             return Ok(());
         }
     };
-    let agent = Running::start(&settings, world, listeners, &registry).await?;
+    let agent = Running::start(&settings, world, listeners, &registry, None).await?;
     let exit = tokio::select! {
         signal = signals.first() => {
             tracing::info!(signal, "stopping");

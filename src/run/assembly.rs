@@ -7,7 +7,7 @@ use krane_actors::agent::{Agent, AgentParts};
 use krane_actors::chance::Chance;
 use krane_actors::controller::ControllerParts;
 use krane_actors::metrics::ControllerFamilies;
-use krane_actors::ports::{Cluster, ControlPlane};
+use krane_actors::ports::{Clock, Cluster, ControlPlane};
 use krane_actors::root::{Exit, RootHandle};
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
@@ -17,8 +17,10 @@ use prometheus::Registry;
 
 use super::RunError;
 use super::ports::SystemClock;
-use super::servers;
+use super::servers::{self, Admin};
 use super::view::AgentView;
+use crate::admin::actions::Controls;
+use crate::admin::model::{Epoch, Identity, Sources};
 use crate::rpc::bind::Listeners;
 use crate::settings::{Settings, WritesMode};
 
@@ -44,20 +46,32 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts tree and servers. Returns before the controllers are ready.
+    /// Starts tree and servers. Returns before the controllers are ready. With `controls` the page
+    /// has buttons.
     pub(crate) async fn start(
         settings: &Settings,
         world: World,
         listeners: Listeners,
         registry: &Registry,
+        controls: Controls,
     ) -> Result<Self, RunError> {
         crate::admin::metrics::register_build_info(registry).map_err(RunError::Metrics)?;
         let board = StatusBoard::new();
-        let parts = parts(settings, world, &board, registry)?;
+        let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
+        let parts = parts(settings, world, &board, registry, Arc::clone(&writes))?;
         let agent = Agent::new(parts, registry).map_err(RunError::Start)?;
         let stores = agent.stores();
         let view = Arc::new(AgentView::new(stores.clone()));
-        let servers = servers::servers(settings, listeners, registry, &view)?;
+        let sources = Sources {
+            identity: identity(settings),
+            board: board.clone(),
+            stores: stores.clone(),
+            health: Arc::<AgentView>::clone(&view),
+            writes,
+            epoch: Epoch::new(SystemClock::new().unix_seconds(), board.now()),
+        };
+        let admin = Admin { sources, controls };
+        let servers = servers::servers(settings, listeners, registry, &view, admin)?;
         let root = agent.start(servers).await.map_err(RunError::Start)?;
         view.watch(Arc::clone(root.watchdog()));
         tracing::info!(
@@ -99,15 +113,26 @@ impl Running {
     }
 }
 
+/// Who this process is, as the page says it.
+fn identity(settings: &Settings) -> Identity {
+    Identity {
+        instance: settings.instance_id.clone(),
+        platform: settings.region.platform.clone(),
+        region: settings.region.name.clone(),
+        version: crate::cli::version::LONG,
+        short_version: crate::cli::version::VERSION,
+    }
+}
+
 fn parts(
     settings: &Settings,
     world: World,
     board: &StatusBoard,
     registry: &Registry,
+    writes: Arc<AtomicBool>,
 ) -> Result<AgentParts, RunError> {
     let families = ControllerFamilies::register(registry).map_err(RunError::Metrics)?;
     let is_region_known = Arc::new(AtomicBool::new(false));
-    let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
     let controller = Controller::Deployments;
     let deployments = ControllerParts {
         controller,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use base64::Engine;
 use krane_actors::agent::Servers;
 use krane_actors::ports::Server;
 use krane_actors::tree;
@@ -14,6 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::RunError;
 use super::view::AgentView;
+use crate::admin::actions::Controls;
+use crate::admin::feed::Feed;
+use crate::admin::guard::Access;
+use crate::admin::model::Sources;
+use crate::admin::{self, Desk};
 use crate::rpc::bind::Listeners;
 use crate::rpc::health;
 use crate::rpc::serve::{App, Patience, serve};
@@ -55,11 +61,36 @@ impl Server for Off {
     }
 }
 
+/// The page and its API, with the feed that tells viewers of changes.
+struct AdminServer<F> {
+    http: HttpServer<F>,
+    feed: Arc<Feed>,
+}
+
+#[async_trait]
+impl<F: Fn(CancellationToken) -> App + Send + Sync + 'static> Server for AdminServer<F> {
+    async fn serve(&self, stop: CancellationToken) -> Result<(), String> {
+        let (served, ()) = tokio::join!(self.http.serve(stop.clone()), async {
+            self.feed.run(stop.clone()).await;
+        });
+        served
+    }
+}
+
+/// What the page shows, and whose hands may change it.
+pub(super) struct Admin {
+    /// Where its views are taken from.
+    pub(super) sources: Sources,
+    /// The controls of a demo.
+    pub(super) controls: Controls,
+}
+
 pub(super) fn servers(
     settings: &Settings,
     listeners: Listeners,
     registry: &Registry,
     view: &Arc<AgentView>,
+    admin: Admin,
 ) -> Result<Servers, RunError> {
     let tls = settings
         .rpc
@@ -86,18 +117,45 @@ pub(super) fn servers(
                 listener: listener.into_std().map_err(RunError::Listener)?,
                 tls: None,
                 patience: tree::SIDE_SERVER_PATIENCE,
-                app: move |_stop| {
-                    App::new(crate::admin::metrics::router(
-                        registry.clone(),
-                        view.clone(),
-                    ))
-                },
+                app: move |_stop| App::new(admin::metrics::router(registry.clone(), view.clone())),
             })
         }
     };
     Ok(Servers {
         rpc: Arc::new(rpc),
         metrics,
-        admin: Arc::new(Off),
+        admin: admin_server(settings, listeners.admin, admin)?,
     })
+}
+
+fn admin_server(
+    settings: &Settings,
+    listener: Option<TcpListener>,
+    admin: Admin,
+) -> Result<Arc<dyn Server>, RunError> {
+    let Some(listener) = listener else {
+        return Ok(Arc::new(Off));
+    };
+    let address = listener.local_addr().map_err(RunError::Listener)?;
+    let access = Arc::new(Access::new(address, settings.admin.token.clone()));
+    let feed = Feed::new(admin.sources);
+    let desk = Desk::new(admin.controls, form_token()?);
+    let shown = Arc::clone(&feed);
+    let http = HttpServer {
+        listener: listener.into_std().map_err(RunError::Listener)?,
+        tls: None,
+        patience: tree::SIDE_SERVER_PATIENCE,
+        app: move |stop| App::new(admin::router(&shown, &access, &desk, stop)),
+    };
+    Ok(Arc::new(AdminServer { http, feed }))
+}
+
+/// Nobody can guess it, so that only this page's own forms carry it.
+fn form_token() -> Result<String, RunError> {
+    let mut bytes = [0; 24];
+    let random = rustls::crypto::ring::default_provider().secure_random;
+    random
+        .fill(&mut bytes)
+        .map_err(|_| RunError::Listener(std::io::Error::other("no random bytes")))?;
+    Ok(base64::prelude::BASE64_URL_SAFE_NO_PAD.encode(bytes))
 }

@@ -34,7 +34,6 @@ impl UnusedKey {
 
 const NO_LEASE: &str = "this version has no lease, every process writes";
 const NO_SECRETS: &str = "no secrets are served";
-const NO_PAGE: &str = "no page is served";
 
 /// All of them, in the order of [`super::KEYS`].
 pub const UNUSED: &[UnusedKey] = &[
@@ -56,9 +55,7 @@ pub const UNUSED: &[UnusedKey] = &[
     UnusedKey::new("lease.duration", NO_LEASE),
     UnusedKey::new("lease.renew", NO_LEASE),
     UnusedKey::new("lease.retry", NO_LEASE),
-    UnusedKey::new("admin.listen", NO_PAGE),
-    UnusedKey::new("admin.token", NO_PAGE),
-    UnusedKey::new("admin.actions", NO_PAGE),
+    UnusedKey::new("admin.actions", "the page only shows"),
 ];
 
 /// A key of [`UNUSED`] that somebody set to something else than its default.

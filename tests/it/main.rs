@@ -1,5 +1,6 @@
 //! Integration tests.
 
+mod admin;
 mod cluster_edge;
 mod control_plane;
 mod control_plane_contract;

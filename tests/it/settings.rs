@@ -140,11 +140,9 @@ fn the_effective_configuration_is_toml_with_origins_and_masked_secrets() {
         .file("rpc_port = 8071\n[scheduler]\ntoken = '${MORE}'\n")
         .end();
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    for key in ["admin.token", "scheduler.token"] {
-        let note = format!("! {key} has no effect in this version: ");
-        assert!(ended.stderr.contains(&note), "{}", ended.stderr);
-    }
-    assert_eq!(ended.stderr.lines().count(), 2, "{}", ended.stderr);
+    let note = "! scheduler.token has no effect in this version: ";
+    assert!(ended.stderr.contains(note), "{}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     let origin_of = |key: &str| {
         let line = ended
             .stdout
@@ -211,6 +209,7 @@ fn a_setting_without_effect_is_one_warning_at_the_start() {
         .env("KRANE__ADMIN__LISTEN", "")
         .env("KRANE__VAULT__URL", "http://vault:8060")
         .env("KRANE__RPC__REFLECTION", "false")
+        .env("KRANE__ADMIN__ACTIONS", "true")
         .env("KUBECONFIG", "/no/such/file")
         .end();
     assert_eq!(ended.code, 78, "{}", ended.stderr);
@@ -223,7 +222,7 @@ fn a_setting_without_effect_is_one_warning_at_the_start() {
         panic!("{}", ended.stderr);
     };
     assert!(vault.contains("\"key\":\"vault.url\""), "{vault}");
-    assert!(admin.contains("\"key\":\"admin.listen\""), "{admin}");
+    assert!(admin.contains("\"key\":\"admin.actions\""), "{admin}");
 }
 
 /// D41: a signal ends the process within ten seconds, whatever it waits for.

@@ -1,0 +1,213 @@
+//! How the controllers are doing.
+
+use krane_actors::breaker::BreakerState;
+use krane_actors::store::ControllerSnapshot;
+use krane_domain::backlog::{InTrouble, TroubleKind};
+use serde::Serialize;
+
+use super::{Epoch, Level, Stamp};
+
+/// One controller.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ControllerView {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether the first complete lists of the cluster are done.
+    pub listed: bool,
+    /// Where the stream would go on.
+    pub cursor: u64,
+    /// The highest version received.
+    pub newest: u64,
+    /// The distance of both.
+    pub lag: u64,
+    /// Objects with a state that was not brought about yet.
+    pub unapplied: usize,
+    /// Keys that wait for a lane.
+    pub queued: usize,
+    /// Lanes at work.
+    pub in_flight: usize,
+    /// Workloads that wait for shared objects.
+    pub blocked: usize,
+    /// Bytes of states that wait to be applied.
+    pub waiting_bytes: usize,
+    /// The desired-state stream.
+    pub stream: StreamView,
+    /// `closed`, `open` or `probing`.
+    pub breaker: &'static str,
+    /// When the next probe may go out.
+    pub breaker_probe_at: Option<Stamp>,
+    /// Objects whose newest report is not delivered.
+    pub reports_undelivered: usize,
+    /// Reports being sent.
+    pub reports_in_flight: usize,
+    /// What cannot be brought about, the worst first; at most 500.
+    pub quarantine: Vec<QuarantineView>,
+    /// All of it.
+    pub quarantined: usize,
+    /// Objects whose deletion is held.
+    pub deletes_held: Vec<String>,
+    /// The last pass over all objects.
+    pub resync: Option<ResyncView>,
+    /// Objects known of the cluster.
+    pub objects: usize,
+    /// Pods known of the cluster.
+    pub pods: usize,
+    /// Names that more than one namespace holds.
+    pub name_conflicts: usize,
+    /// Kinds the API server does not know.
+    pub kinds_missing: Vec<&'static str>,
+}
+
+/// The desired-state stream of a controller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StreamView {
+    /// Whether it is open.
+    pub connected: bool,
+    /// Since when it is open.
+    pub connected_since: Option<Stamp>,
+    /// When it was last lost after being open.
+    pub lost_at: Option<Stamp>,
+    /// When the last message came.
+    pub last_message_at: Option<Stamp>,
+    /// gRPC code of its last end.
+    pub last_end_code: Option<&'static str>,
+    /// The words of its last end.
+    pub last_end: Option<String>,
+    /// Whether that was a message over the size limit.
+    pub last_end_oversize: bool,
+    /// States taken in.
+    pub received: u64,
+    /// States that were known.
+    pub replayed: u64,
+    /// States that were older than known.
+    pub stale: u64,
+    /// Messages that named no object.
+    pub unknown: u64,
+}
+
+/// A state set aside, or another object in trouble.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct QuarantineView {
+    /// The object.
+    pub object: String,
+    /// What kind of trouble, one of a closed set.
+    pub kind: &'static str,
+    /// How bad that is.
+    pub level: Level,
+    /// The version that fails; none where there is none.
+    pub version: Option<u64>,
+    /// The field at fault.
+    pub field: Option<String>,
+    /// What is wrong.
+    pub reason: String,
+    /// What to do.
+    pub remedy: Option<String>,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Since when it fails.
+    pub since: Stamp,
+    /// When it is tried again.
+    pub next_try: Stamp,
+}
+
+/// A pass over all objects.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ResyncView {
+    /// When it ended.
+    pub ended_at: Stamp,
+    /// How long it took.
+    pub seconds: f64,
+    /// Questions asked.
+    pub asked: usize,
+    /// Questions without a usable answer.
+    pub failed: usize,
+    /// Objects the control plane does not know.
+    pub unknown: usize,
+}
+
+pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerView {
+    let stream = &snapshot.stream;
+    let end = stream.last_end.as_ref();
+    ControllerView {
+        name: snapshot.controller.name(),
+        listed: snapshot.is_listed,
+        cursor: snapshot.cursor,
+        newest: snapshot.highest,
+        lag: snapshot.highest.saturating_sub(snapshot.cursor),
+        unapplied: snapshot.unapplied,
+        queued: snapshot.queued,
+        in_flight: snapshot.in_flight,
+        blocked: snapshot.blocked,
+        waiting_bytes: snapshot.waiting_bytes,
+        stream: StreamView {
+            connected: stream.opened_at.is_some(),
+            connected_since: stream.opened_at.map(|at| epoch.at(at)),
+            lost_at: stream.lost_at.map(|at| epoch.at(at)),
+            last_message_at: stream.last_item_at.map(|at| epoch.at(at)),
+            last_end_code: end.map(|end| end.code),
+            last_end: end.map(|end| end.message.clone()),
+            last_end_oversize: end.is_some_and(|end| end.is_oversize),
+            received: stream.received,
+            replayed: stream.replayed,
+            stale: stream.stale,
+            unknown: stream.unknown,
+        },
+        breaker: breaker_name(snapshot.breaker),
+        breaker_probe_at: match snapshot.breaker {
+            BreakerState::Open { probe_at } => Some(epoch.at(probe_at)),
+            BreakerState::Closed | BreakerState::Probing => None,
+        },
+        reports_undelivered: snapshot.undelivered,
+        reports_in_flight: snapshot.reports_in_flight,
+        quarantine: snapshot
+            .troubles
+            .iter()
+            .map(|trouble| quarantine(trouble, epoch))
+            .collect(),
+        quarantined: snapshot.trouble_count,
+        deletes_held: snapshot.held.iter().map(ToString::to_string).collect(),
+        resync: snapshot.last_resync.as_ref().map(|pass| ResyncView {
+            ended_at: epoch.at(pass.ended_at),
+            seconds: pass.took.as_secs_f64(),
+            asked: pass.asked,
+            failed: pass.failed,
+            unknown: pass.unknown,
+        }),
+        objects: snapshot.known.0,
+        pods: snapshot.known.1,
+        name_conflicts: snapshot.name_conflicts,
+        kinds_missing: snapshot.kinds_missing.iter().map(|it| it.kind()).collect(),
+    }
+}
+
+pub(super) fn quarantine(trouble: &InTrouble, epoch: &Epoch) -> QuarantineView {
+    QuarantineView {
+        object: trouble.key.to_string(),
+        kind: trouble.trouble.kind.name(),
+        level: trouble_level(trouble.trouble.kind),
+        version: (trouble.version > 0).then_some(trouble.version),
+        field: trouble.trouble.field.clone(),
+        reason: trouble.trouble.problem.clone(),
+        remedy: trouble.trouble.remedy.clone(),
+        attempts: trouble.attempts,
+        since: epoch.at(trouble.since),
+        next_try: epoch.at(trouble.retry_at),
+    }
+}
+
+/// How bad a kind of trouble is.
+pub(super) const fn trouble_level(kind: TroubleKind) -> Level {
+    match kind {
+        TroubleKind::Quarantined | TroubleKind::Misconfigured => Level::Bad,
+        TroubleKind::Transient | TroubleKind::Held => Level::Warn,
+        TroubleKind::Waiting => Level::Busy,
+    }
+}
+
+pub(super) const fn breaker_name(state: BreakerState) -> &'static str {
+    match state {
+        BreakerState::Closed => "closed",
+        BreakerState::Open { .. } => "open",
+        BreakerState::Probing => "probing",
+    }
+}

@@ -1,0 +1,179 @@
+//! What happened lately, in words.
+
+use std::time::Duration;
+
+use krane_actors::events::{Event, Happening};
+use krane_domain::ids::Controller;
+use serde::Serialize;
+
+use super::controllers::trouble_level;
+use super::{Epoch, Level, Sources, Stamp};
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventView {
+    /// Counts up by one.
+    pub number: u64,
+    /// When.
+    pub at: Stamp,
+    /// What, one of a closed set.
+    pub kind: &'static str,
+    /// How bad that is.
+    pub level: Level,
+    /// The controller.
+    pub controller: Option<&'static str>,
+    /// The object it is about.
+    pub object: Option<String>,
+    /// The actor it is about.
+    pub actor: Option<String>,
+    /// The version it is about.
+    pub version: Option<u64>,
+    /// Where an object differed; paths without values.
+    pub paths: Vec<String>,
+    /// One sentence.
+    pub text: String,
+}
+
+pub(super) fn view(sources: &Sources) -> Vec<EventView> {
+    let events = sources.board.events().newest_first();
+    events
+        .iter()
+        .map(|event| of(event, &sources.epoch))
+        .collect()
+}
+
+fn of(event: &Event, epoch: &Epoch) -> EventView {
+    let mut view = EventView {
+        number: event.number,
+        at: epoch.at(event.at),
+        kind: event.what.name(),
+        level: Level::Good,
+        controller: event.controller.map(Controller::name),
+        object: None,
+        actor: None,
+        version: None,
+        paths: Vec::new(),
+        text: String::new(),
+    };
+    tell(&event.what, &mut view);
+    view
+}
+
+fn tell(what: &Happening, view: &mut EventView) {
+    match what {
+        Happening::Applied { key, version, took } => {
+            view.object = Some(key.to_string());
+            view.version = known(*version);
+            view.text = format!("applied in {}", brief(*took));
+        }
+        Happening::Deleted { key, version } => {
+            view.object = Some(key.to_string());
+            view.version = known(*version);
+            view.text += "deleted";
+        }
+        Happening::Repaired {
+            object,
+            paths,
+            more,
+        } => {
+            view.object = Some(object.to_string());
+            view.level = Level::Warn;
+            view.paths.clone_from(paths);
+            view.text = match (paths.len(), more) {
+                (0, _) => "somebody deleted it; made again".to_owned(),
+                (_, 0) => format!("somebody changed {}; put right", paths.join(", ")),
+                (_, more) => {
+                    let paths = paths.join(", ");
+                    format!("somebody changed {paths} and {more} more; put right")
+                }
+            };
+        }
+        Happening::Troubled {
+            key,
+            version,
+            trouble,
+        } => {
+            view.object = Some(key.to_string());
+            view.version = known(*version);
+            view.level = trouble_level(trouble.kind);
+            view.text = format!("{}: {trouble}", trouble.kind.name());
+        }
+        Happening::Recovered { key, attempts } => {
+            view.object = Some(key.to_string());
+            view.text = format!("in place again after {attempts} failed attempts");
+        }
+        Happening::StreamOpened { cursor } => {
+            view.text = format!("stream open, goes on after version {cursor}");
+        }
+        Happening::StreamEnded { code, message } => {
+            view.level = Level::Warn;
+            view.text = format!("stream ended ({code}): {message}");
+        }
+        Happening::Reported { key } => {
+            view.object = Some(key.to_string());
+            view.text += "reported";
+        }
+        Happening::ReportFailed { key, failure } => {
+            view.object = Some(key.to_string());
+            view.level = Level::Warn;
+            view.text = format!("reports do not get through: {failure}; they are retried");
+        }
+        Happening::ReportsRecovered => view.text += "reports get through again",
+        Happening::BreakerOpened => {
+            view.level = Level::Warn;
+            view.text += "control plane unreachable: calls pause until a probe succeeds";
+        }
+        Happening::ResyncChanged { key } => {
+            view.object = Some(key.to_string());
+            view.level = Level::Warn;
+            view.text += "the stream had missed what is wanted; resync found it";
+        }
+        Happening::Disowned { key } => {
+            view.object = Some(key.to_string());
+            view.level = Level::Warn;
+            view.text += "the control plane does not know it (asked twice): deleted";
+        }
+        Happening::DeletesHeld { found } => {
+            view.level = Level::Bad;
+            view.text = format!(
+                "the control plane does not know {found} objects any more; too many at once, so \
+                 none is deleted"
+            );
+        }
+        Happening::ActorFailed {
+            path,
+            kind: _,
+            text,
+            pause,
+            is_parked,
+        } => {
+            view.actor = Some(path.to_string());
+            let pause = brief(*pause);
+            (view.level, view.text) = if *is_parked {
+                let text = format!("parked: {text}; comes back fresh in {pause}");
+                (Level::Bad, text)
+            } else {
+                (Level::Warn, format!("{text}; starts again in {pause}"))
+            };
+        }
+        Happening::ActorRestarted { path } => {
+            view.actor = Some(path.to_string());
+            view.text += "runs again";
+        }
+    }
+}
+
+fn known(version: u64) -> Option<u64> {
+    (version > 0).then_some(version)
+}
+
+/// A short time in words.
+fn brief(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else if time < Duration::from_secs(120) {
+        format!("{:.1} s", time.as_secs_f64())
+    } else {
+        format!("{} min", time.as_secs() / 60)
+    }
+}

@@ -1,0 +1,343 @@
+//! How krane is doing in one sentence, and what to do about what is wrong.
+
+use serde::Serialize;
+
+use super::{ActorView, ControllerView, Level, QuarantineView, Stamp, WorkloadView};
+
+/// Problems of one sort that are shown one by one.
+const SHOWN: usize = 8;
+/// Attempts after which something that fails for a passing reason is a problem.
+const PATIENCE: u32 = 3;
+
+/// How krane is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HealthSummary {
+    /// The worst there is.
+    pub level: Level,
+    /// In one sentence.
+    pub sentence: String,
+    /// What is wrong, the worst first.
+    pub problems: Vec<Problem>,
+    /// Problems left out because there are too many of their sort.
+    pub more: usize,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// How bad.
+    pub level: Level,
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: Option<String>,
+    /// What to do.
+    pub remedy: String,
+    /// When krane tries again by itself.
+    pub next_try: Option<Stamp>,
+    /// The part of the page with more about it.
+    pub part: &'static str,
+}
+
+pub(super) struct Inputs<'a> {
+    pub(super) tree: &'a [ActorView],
+    pub(super) controllers: &'a [ControllerView],
+    pub(super) workloads: &'a [WorkloadView],
+    pub(super) is_stopping: bool,
+    pub(super) is_live: bool,
+    pub(super) may_write: bool,
+}
+
+pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
+    let mut findings = Findings::default();
+    if !inputs.is_live {
+        findings.count("the root is stuck".to_owned());
+        findings.add(Problem {
+            level: Level::Bad,
+            what: "The root's own loop does not turn".to_owned(),
+            why: None,
+            remedy: "the liveness probe restarts this process; report a defect with its log"
+                .to_owned(),
+            next_try: None,
+            part: "tree",
+        });
+    }
+    actors(inputs.tree, &mut findings);
+    for controller in inputs.controllers {
+        connections(controller, inputs.tree, &mut findings);
+        troubles(controller, &mut findings);
+    }
+    reports(inputs.workloads, &mut findings);
+    if !inputs.may_write {
+        findings.count("writes are switched off".to_owned());
+        findings.add(Problem {
+            level: Level::Warn,
+            what: "Writes are switched off".to_owned(),
+            why: Some("safety.writes is \"off\": krane only looks and reports".to_owned()),
+            remedy: "set safety.writes to \"on\" to go on".to_owned(),
+            next_try: None,
+            part: "controllers",
+        });
+    }
+    findings
+        .problems
+        .sort_by_key(|it| std::cmp::Reverse(it.level));
+    let (level, sentence) = sentence(inputs, &findings);
+    HealthSummary {
+        level,
+        sentence,
+        problems: findings.problems,
+        more: findings.more,
+    }
+}
+
+#[derive(Default)]
+struct Findings {
+    counts: Vec<String>,
+    problems: Vec<Problem>,
+    more: usize,
+}
+
+impl Findings {
+    fn count(&mut self, words: String) {
+        self.counts.push(words);
+    }
+
+    fn add(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+}
+
+fn sentence(inputs: &Inputs<'_>, findings: &Findings) -> (Level, String) {
+    if inputs.is_stopping {
+        return (Level::Busy, "krane is stopping".to_owned());
+    }
+    if !findings.counts.is_empty() {
+        let problems = &findings.problems;
+        let worst = problems.iter().map(|problem| problem.level).max();
+        let text = findings.counts.join(", ");
+        return (worst.unwrap_or(Level::Warn), upper_first(&text));
+    }
+    if inputs.tree.iter().any(|actor| actor.level == Level::Busy) {
+        return (Level::Busy, "krane is starting".to_owned());
+    }
+    let wanted = inputs.workloads.len();
+    let on_the_way = inputs.workloads.iter();
+    let on_the_way = on_the_way.filter(|it| it.level != Level::Good).count();
+    if on_the_way > 0 {
+        let text = format!("{on_the_way} of {} on the way", many(wanted, "workload"));
+        return (Level::Busy, text);
+    }
+    (Level::Good, "Everything wanted is in place".to_owned())
+}
+
+fn actors(tree: &[ActorView], findings: &mut Findings) {
+    let mut restarting = 0;
+    for actor in tree.iter().filter(|actor| actor.until.is_some()) {
+        let is_unprepared = actor
+            .last_error
+            .as_ref()
+            .is_some_and(|error| error.kind == "preparation");
+        if is_unprepared {
+            // The controller's own finding says it better.
+            continue;
+        }
+        let name = place(actor);
+        let why = actor.last_error.as_ref().map(|error| error.text.clone());
+        let remedy = if actor.parked {
+            findings.count(format!("{name} is parked"));
+            "it comes back by itself with fresh state; if it is parked again, report a defect with \
+             the last error"
+        } else {
+            restarting += 1;
+            "it starts again by itself"
+        };
+        findings.add(Problem {
+            level: actor.level,
+            what: if actor.parked {
+                format!("{} is parked after too many failures", upper_first(&name))
+            } else {
+                format!("{} is restarting", upper_first(&name))
+            },
+            why,
+            remedy: remedy.to_owned(),
+            next_try: actor.until,
+            part: "tree",
+        });
+    }
+    if restarting > 0 {
+        findings.count(format!("{} restarting", many(restarting, "actor")));
+    }
+}
+
+fn place(actor: &ActorView) -> String {
+    match actor.controller {
+        Some(controller) if controller == actor.name => format!("controller {controller}"),
+        Some(controller) => format!("{} of {controller}", actor.name),
+        None => actor.name.to_owned(),
+    }
+}
+
+fn connections(controller: &ControllerView, tree: &[ActorView], findings: &mut Findings) {
+    let name = controller.name;
+    if !controller.listed {
+        let mut actors = tree.iter();
+        let actor = actors.find(|actor| actor.name == name && actor.strategy.is_some());
+        let error = actor
+            .filter(|actor| !actor.parked)
+            .and_then(|actor| actor.last_error.as_ref());
+        // Without an error it is simply at it.
+        if let Some(error) = error {
+            findings.count("the cluster cannot be read".to_owned());
+            findings.add(Problem {
+                level: Level::Bad,
+                what: format!("{name} could not list the cluster's objects"),
+                why: Some(error.text.clone()),
+                remedy: "check the API server and krane's ClusterRole; krane tries again by itself"
+                    .to_owned(),
+                next_try: actor.and_then(|actor| actor.until),
+                part: "controllers",
+            });
+        }
+        return;
+    }
+    let stream = &controller.stream;
+    if let (false, Some(code)) = (stream.connected, stream.last_end_code) {
+        findings.count(format!("{name} has no stream"));
+        findings.add(Problem {
+            level: Level::Warn,
+            what: format!("The desired-state stream of {name} is not open"),
+            why: Some(format!(
+                "{code}: {}",
+                stream.last_end.as_deref().unwrap_or_default()
+            )),
+            remedy: stream_remedy(code, stream.last_end_oversize).to_owned(),
+            next_try: None,
+            part: "controllers",
+        });
+    }
+    if controller.breaker != "closed" {
+        findings.count(format!("{name} cannot reach the control plane"));
+        findings.add(Problem {
+            level: Level::Warn,
+            what: format!("Reports and questions of {name} pause"),
+            why: Some("calls to the control plane failed five times in a row".to_owned()),
+            remedy: "check the control plane and the way to it; nothing is lost, reports wait"
+                .to_owned(),
+            next_try: controller.breaker_probe_at,
+            part: "controllers",
+        });
+    }
+}
+
+fn stream_remedy(code: &str, is_oversize: bool) -> &'static str {
+    if is_oversize {
+        return "replace the message that is over the size limit by a smaller one";
+    }
+    match code {
+        "unauthenticated" | "permission_denied" => {
+            "check control.token; krane reads it again at every try"
+        }
+        "unimplemented" => "check that control.url names the control plane",
+        _ => "check the control plane; krane connects again by itself, what runs goes on running",
+    }
+}
+
+fn troubles(controller: &ControllerView, findings: &mut Findings) {
+    let of_kinds = |kinds: &[&str]| -> Vec<&QuarantineView> {
+        let all = controller.quarantine.iter();
+        all.filter(|it| kinds.contains(&it.kind)).collect()
+    };
+    let aside = of_kinds(&["quarantined"]);
+    if !aside.is_empty() {
+        findings.count(format!("{} set aside", many(aside.len(), "state")));
+    }
+    let forbidden = of_kinds(&["misconfigured"]);
+    if !forbidden.is_empty() {
+        findings.count(format!(
+            "{} blocked by the cluster",
+            many(forbidden.len(), "object")
+        ));
+    }
+    let mut retried = of_kinds(&["retrying"]);
+    retried.retain(|it| it.attempts >= PATIENCE);
+    if !retried.is_empty() {
+        findings.count(format!("{} retried", many(retried.len(), "object")));
+    }
+    let held = of_kinds(&["held"]);
+    if !held.is_empty() {
+        findings.count(format!("{} on hold", many(held.len(), "object")));
+    }
+    for group in [aside, forbidden, retried, held] {
+        findings.more += group.len().saturating_sub(SHOWN);
+        for trouble in group.into_iter().take(SHOWN) {
+            findings.add(Problem {
+                level: trouble.level,
+                what: match trouble.version {
+                    Some(version) => format!("{}, version {version}", trouble.object),
+                    None => trouble.object.clone(),
+                },
+                why: Some(trouble.reason.clone()),
+                remedy: trouble
+                    .remedy
+                    .clone()
+                    .unwrap_or_else(|| "it is retried".to_owned()),
+                next_try: Some(trouble.next_try),
+                part: "controllers",
+            });
+        }
+    }
+    let deletes = controller.deletes_held.len();
+    if deletes > 0 {
+        findings.count(format!("{} held", many(deletes, "delete")));
+        findings.add(Problem {
+            level: Level::Bad,
+            what: format!(
+                "The control plane does not know {} any more",
+                many(deletes, "object")
+            ),
+            why: Some("that is too many at once, so none of them is deleted".to_owned()),
+            remedy: "find out whether the control plane lost them; if they are really unwanted, \
+                     have it send delete states"
+                .to_owned(),
+            next_try: None,
+            part: "controllers",
+        });
+    }
+}
+
+fn reports(workloads: &[WorkloadView], findings: &mut Findings) {
+    let refused = workloads.iter().filter(|workload| {
+        let report = workload.report.as_ref();
+        report.is_some_and(|report| report.refusals > 0)
+    });
+    let refused = refused.count();
+    if refused > 0 {
+        findings.count(format!("{} refused", many(refused, "report")));
+        findings.add(Problem {
+            level: Level::Warn,
+            what: format!("The control plane refuses {}", many(refused, "report")),
+            why: None,
+            remedy: "look at the control plane's log; krane sends them again".to_owned(),
+            next_try: None,
+            part: "workloads",
+        });
+    }
+}
+
+/// A number and its noun.
+fn many(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
+fn upper_first(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}

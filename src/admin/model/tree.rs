@@ -1,0 +1,217 @@
+//! The supervision tree as it is.
+
+use krane_actors::status::{Activity, ActorStatus, StatusCell};
+use krane_actors::store::ControllerSnapshot;
+use krane_actors::supervisor::Strategy;
+use krane_actors::tree::{Kind, Node, TREE};
+use krane_domain::ids::Controller;
+use serde::Serialize;
+
+use super::controllers::breaker_name;
+use super::{Epoch, Level, Sources, Stamp};
+
+/// One actor.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ActorView {
+    /// From the root, with slashes.
+    pub path: String,
+    /// The last part of the path.
+    pub name: &'static str,
+    /// Supervisors above it.
+    pub depth: usize,
+    /// Who is restarted with whom below it; none for workers.
+    pub strategy: Option<&'static str>,
+    /// The controller that begins here or that it belongs to.
+    pub controller: Option<&'static str>,
+    /// What it is doing, one of a closed set.
+    pub state: &'static str,
+    /// How bad that is.
+    pub level: Level,
+    /// Since when it is up or down.
+    pub since: Stamp,
+    /// The message that is being handled.
+    pub handling: Option<&'static str>,
+    /// Since when that is handled.
+    pub handling_since: Option<Stamp>,
+    /// When it starts again.
+    pub until: Option<Stamp>,
+    /// The message that last woke it.
+    pub last_message: Option<&'static str>,
+    /// How the last message ended: `ok`, `running` or `failed`; none before the first.
+    pub last_result: Option<&'static str>,
+    /// Messages handled.
+    pub handled: u64,
+    /// Starts after the first.
+    pub restarts: u64,
+    /// Panics.
+    pub panics: u64,
+    /// Handlers that ran too long.
+    pub hangs: u64,
+    /// Whether it spent its restart budget and waits to come back with fresh state.
+    pub parked: bool,
+    /// Its mailbox; supervisors have none.
+    pub mailbox: Option<MailboxView>,
+    /// Why it last went down, kept after recovery.
+    pub last_error: Option<ErrorView>,
+    /// The breaker of the controller that begins here.
+    pub breaker: Option<&'static str>,
+}
+
+/// A mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MailboxView {
+    /// Messages waiting or being handled.
+    pub depth: usize,
+    /// Messages from outside that may wait at once.
+    pub capacity: usize,
+}
+
+/// Why an actor went down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorView {
+    /// When.
+    pub at: Stamp,
+    /// One of a closed set.
+    pub kind: &'static str,
+    /// The words; of a panic only the place.
+    pub text: String,
+}
+
+pub(super) fn view(sources: &Sources, snapshots: &[ControllerSnapshot]) -> Vec<ActorView> {
+    let mut actors = Vec::new();
+    let mut walk = Walk {
+        sources,
+        snapshots,
+        actors: &mut actors,
+    };
+    walk.visit(&TREE, "", 0);
+    actors
+}
+
+struct Walk<'a> {
+    sources: &'a Sources,
+    snapshots: &'a [ControllerSnapshot],
+    actors: &'a mut Vec<ActorView>,
+}
+
+impl Walk<'_> {
+    fn visit(&mut self, node: &Node, parent: &str, depth: usize) {
+        let path = if parent.is_empty() {
+            node.name.to_owned()
+        } else {
+            format!("{parent}/{}", node.name)
+        };
+        if let Some(cell) = self.sources.board.find(&path) {
+            let actor = self.actor(node, path.clone(), depth, &cell);
+            self.actors.push(actor);
+        }
+        if let Kind::Supervisor(policy) = &node.kind {
+            for child in policy.children {
+                self.visit(child, &path, depth + 1);
+            }
+        }
+    }
+
+    fn actor(&self, node: &Node, path: String, depth: usize, cell: &StatusCell) -> ActorView {
+        let status = cell.read();
+        let epoch = &self.sources.epoch;
+        let facts = cell.facts();
+        let (strategy, begins) = match &node.kind {
+            Kind::Worker(_) => (None, None),
+            Kind::Supervisor(policy) => (Some(strategy_name(policy.strategy)), policy.controller),
+        };
+        let (handling, handling_since) = match &status.activity {
+            Activity::Handling { message, since } => (Some(*message), Some(epoch.at(*since))),
+            Activity::Starting
+            | Activity::Preparing
+            | Activity::Idle
+            | Activity::Restarting { .. }
+            | Activity::Parked { .. }
+            | Activity::Stopped => (None, None),
+        };
+        ActorView {
+            path,
+            name: node.name,
+            depth,
+            strategy,
+            controller: facts
+                .and_then(|facts| facts.controller)
+                .map(Controller::name),
+            state: state_name(&status.activity),
+            level: level(&status),
+            since: epoch.at(status.since),
+            handling,
+            handling_since,
+            until: until(&status.activity, epoch),
+            last_message: status.last_message,
+            last_result: last_result(&status),
+            handled: status.handled,
+            restarts: status.restarts,
+            panics: status.panics,
+            hangs: status.hangs,
+            parked: matches!(status.activity, Activity::Parked { .. }),
+            mailbox: cell.gate().map(|gate| MailboxView {
+                depth: gate.depth(),
+                capacity: gate.capacity(),
+            }),
+            last_error: status.last_failure.as_ref().map(|failure| ErrorView {
+                at: epoch.at(failure.at),
+                kind: failure.kind,
+                text: failure.text.to_string(),
+            }),
+            breaker: begins.and_then(|controller| {
+                let mut ours = self.snapshots.iter();
+                let ours = ours.find(|snapshot| snapshot.controller == controller)?;
+                Some(breaker_name(ours.breaker))
+            }),
+        }
+    }
+}
+
+const fn strategy_name(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::OneForOne => "one_for_one",
+        Strategy::RestForOne => "rest_for_one",
+    }
+}
+
+const fn state_name(activity: &Activity) -> &'static str {
+    match activity {
+        Activity::Starting => "starting",
+        Activity::Preparing => "preparing",
+        Activity::Idle => "idle",
+        Activity::Handling { .. } => "handling",
+        Activity::Restarting { .. } => "restarting",
+        Activity::Parked { .. } => "parked",
+        Activity::Stopped => "stopped",
+    }
+}
+
+fn level(status: &ActorStatus) -> Level {
+    match status.activity {
+        Activity::Idle | Activity::Handling { .. } => Level::Good,
+        Activity::Starting | Activity::Preparing => Level::Busy,
+        Activity::Restarting { .. } | Activity::Stopped => Level::Warn,
+        Activity::Parked { .. } => Level::Bad,
+    }
+}
+
+fn until(activity: &Activity, epoch: &Epoch) -> Option<Stamp> {
+    match activity {
+        Activity::Restarting { until } | Activity::Parked { until } => Some(epoch.at(*until)),
+        Activity::Starting
+        | Activity::Preparing
+        | Activity::Idle
+        | Activity::Handling { .. }
+        | Activity::Stopped => None,
+    }
+}
+
+fn last_result(status: &ActorStatus) -> Option<&'static str> {
+    status.last_message?;
+    Some(match &status.activity {
+        Activity::Handling { .. } => "running",
+        Activity::Restarting { .. } | Activity::Parked { .. } => "failed",
+        Activity::Starting | Activity::Preparing | Activity::Idle | Activity::Stopped => "ok",
+    })
+}

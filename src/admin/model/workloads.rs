@@ -1,0 +1,245 @@
+//! The workloads: wanted, live and reported.
+
+use krane_actors::store::WorkloadSnapshot;
+use krane_domain::backlog::{Standing, TroubleKind};
+use krane_domain::outbox::Told;
+use krane_domain::pod::{PodDigest, PodPhase};
+use krane_domain::report::{Instance, InstanceStatus, Report};
+use serde::Serialize;
+
+use super::controllers::trouble_level;
+use super::{Epoch, Level, Sources, Stamp};
+
+/// One workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkloadView {
+    /// The controller it belongs to.
+    pub controller: &'static str,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The control plane's id.
+    pub id: Option<String>,
+    /// The version that is wanted.
+    pub version: u64,
+    /// Where it stands, one of a closed set.
+    pub state: &'static str,
+    /// How bad that is.
+    pub level: Level,
+    /// What it waits for, or what is wrong.
+    pub why: Option<String>,
+    /// What to do.
+    pub remedy: Option<String>,
+    /// Until when it waits.
+    pub until: Option<Stamp>,
+    /// Pods wanted.
+    pub replicas: Option<u32>,
+    /// Pods that are ready.
+    pub ready: usize,
+    /// All live pods.
+    pub pod_count: usize,
+    /// Pods made from another template than the live one.
+    pub outdated: usize,
+    /// At most 50 of the live pods.
+    pub pods: Vec<PodView>,
+    /// When something was last written for it.
+    pub applied_at: Option<Stamp>,
+    /// When it was last found to be as wanted.
+    pub in_place_since: Option<Stamp>,
+    /// What the control plane was told.
+    pub report: Option<ReportView>,
+}
+
+/// One pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PodView {
+    /// Its name.
+    pub name: String,
+    /// Where it was reported to be reached.
+    pub address: Option<String>,
+    /// In a word or two.
+    pub status: &'static str,
+}
+
+/// What the control plane was told, or is to be told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReportView {
+    /// Instances in the newest report; none says that the workload is gone.
+    pub instances: Option<usize>,
+    /// Those that take traffic.
+    pub running: usize,
+    /// Since when it is true.
+    pub since: Stamp,
+    /// Whether the control plane took exactly this one.
+    pub delivered: bool,
+    /// When it last took one.
+    pub delivered_at: Option<Stamp>,
+    /// How often it refused this one.
+    pub refusals: u32,
+}
+
+/// All workloads, the worst first, each level in key order.
+pub(super) fn view(sources: &Sources) -> Vec<WorkloadView> {
+    let mut views: Vec<WorkloadView> = sources
+        .stores
+        .iter()
+        .flat_map(|store| {
+            let controller = store.controller().name();
+            let workloads = store.workloads();
+            workloads
+                .into_iter()
+                .map(move |workload| of(controller, &workload, &sources.epoch))
+        })
+        .collect();
+    views.sort_by_key(|view| std::cmp::Reverse(view.level));
+    views
+}
+
+fn of(controller: &'static str, workload: &WorkloadSnapshot, epoch: &Epoch) -> WorkloadView {
+    let words = words(workload, epoch);
+    WorkloadView {
+        controller,
+        namespace: workload.key.namespace.to_string(),
+        name: workload.key.name.to_string(),
+        id: workload.id.as_deref().map(str::to_owned),
+        version: workload.version,
+        state: words.state,
+        level: words.level,
+        why: words.why,
+        remedy: words.remedy,
+        until: words.until,
+        replicas: workload.replicas,
+        ready: workload.pods.iter().filter(|pod| is_ready(pod)).count(),
+        pod_count: workload.pod_count,
+        outdated: workload.outdated,
+        pods: pods(workload),
+        applied_at: workload.written_at.map(|at| epoch.at(at)),
+        in_place_since: words.in_place_since,
+        report: workload.told.as_ref().map(|told| report(told, epoch)),
+    }
+}
+
+struct Words {
+    state: &'static str,
+    level: Level,
+    why: Option<String>,
+    remedy: Option<String>,
+    until: Option<Stamp>,
+    in_place_since: Option<Stamp>,
+}
+
+impl Words {
+    const fn new(state: &'static str, level: Level) -> Self {
+        Self {
+            state,
+            level,
+            why: None,
+            remedy: None,
+            until: None,
+            in_place_since: None,
+        }
+    }
+}
+
+fn words(workload: &WorkloadSnapshot, epoch: &Epoch) -> Words {
+    match &workload.standing {
+        Standing::InPlace { since } => {
+            let mut words = if workload.is_held {
+                let mut held = Words::new("deletion held", Level::Bad);
+                held.why = Some("the control plane does not know it any more".to_owned());
+                held
+            } else {
+                Words::new("in place", Level::Good)
+            };
+            words.in_place_since = Some(epoch.at(*since));
+            words
+        }
+        Standing::Queued { .. } => Words::new("queued", Level::Busy),
+        Standing::Applying if workload.is_unwanted => Words::new("deleting", Level::Busy),
+        Standing::Applying => Words::new("applying", Level::Busy),
+        Standing::Blocked(on) => {
+            let names: Vec<String> = on.iter().map(ToString::to_string).collect();
+            let mut words = Words::new("waiting", Level::Busy);
+            words.why = Some(format!("needs {} first", names.join(" and ")));
+            words
+        }
+        Standing::Contested { until } => {
+            let mut words = Words::new("contested", Level::Warn);
+            words.why = Some("somebody keeps undoing what krane writes".to_owned());
+            words.remedy = Some("find out who writes the same fields".to_owned());
+            words.until = Some(epoch.at(*until));
+            words
+        }
+        Standing::Trouble(trouble) => {
+            let kind = trouble.trouble.kind;
+            let mut words = Words::new(kind.name(), trouble_level(kind));
+            words.why = Some(trouble.trouble.problem.clone());
+            words.remedy.clone_from(&trouble.trouble.remedy);
+            words.until = Some(epoch.at(trouble.retry_at));
+            if kind == TroubleKind::Waiting && workload.is_unwanted {
+                words.state = "deleting";
+            }
+            words
+        }
+    }
+}
+
+fn pods(workload: &WorkloadSnapshot) -> Vec<PodView> {
+    let instances: &[Instance] = match workload.told.as_ref().map(|told| &told.wanted) {
+        Some(Report::Instances { key, instances }) if *key == workload.key => instances,
+        Some(Report::Instances { .. } | Report::Gone { .. }) | None => &[],
+    };
+    let address = |pod: &PodDigest| {
+        let mut named = instances.iter();
+        let named = named.find(|instance| instance.pod == pod.name)?;
+        Some(named.address.clone())
+    };
+    workload
+        .pods
+        .iter()
+        .map(|pod| PodView {
+            name: pod.name.to_string(),
+            address: address(pod),
+            status: pod_status(pod),
+        })
+        .collect()
+}
+
+fn is_ready(pod: &PodDigest) -> bool {
+    pod.is_ready && !pod.is_terminating
+}
+
+fn pod_status(pod: &PodDigest) -> &'static str {
+    if pod.is_terminating {
+        return "terminating";
+    }
+    match pod.phase {
+        PodPhase::Running if pod.is_ready => "ready",
+        PodPhase::Running => "running, not ready",
+        PodPhase::Pending => "pending",
+        PodPhase::Succeeded => "ended",
+        PodPhase::Failed => "failed",
+        PodPhase::Unknown => "unknown",
+    }
+}
+
+fn report(told: &Told, epoch: &Epoch) -> ReportView {
+    let (instances, running) = match &told.wanted {
+        Report::Gone { .. } => (None, 0),
+        Report::Instances { instances, .. } => {
+            let running = instances
+                .iter()
+                .filter(|instance| instance.status == InstanceStatus::Running);
+            (Some(instances.len()), running.count())
+        }
+    };
+    ReportView {
+        instances,
+        running,
+        since: epoch.at(told.since),
+        delivered: told.is_delivered,
+        delivered_at: told.delivered_at.map(|at| epoch.at(at)),
+        refusals: told.refusals,
+    }
+}

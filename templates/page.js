@@ -1,0 +1,125 @@
+// Keeps the page fresh: fetches a part again when the server says that it changed. Everything is
+// on the page without this file.
+"use strict";
+
+const link = document.getElementById("link");
+const announcer = document.getElementById("announcer");
+const filter = document.getElementById("filter");
+const skew = Date.parse(document.body.dataset.now) - Date.now();
+let epoch = null;
+
+function brief(milliseconds) {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86400)} d`;
+}
+
+function tick() {
+  const now = Date.now() + skew;
+  for (const time of document.querySelectorAll("time[data-ago], time[data-until]")) {
+    const at = Date.parse(time.dateTime);
+    const text = brief("ago" in time.dataset ? now - at : at - now);
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+// A part that is being read stays as it is: what is selected or focused would be lost.
+function isInUse(part) {
+  const selection = getSelection();
+  return part.contains(document.activeElement)
+    || (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
+}
+
+const pending = new Map();
+
+async function refresh(name) {
+  if (pending.has(name)) {
+    pending.set(name, true);
+    return;
+  }
+  pending.set(name, false);
+  try {
+    const query = name === "workloads" ? `?filter=${encodeURIComponent(filter.value)}` : "";
+    const response = await fetch(`/parts/${name}${query}`);
+    const part = document.querySelector(`[data-part="${name}"]`);
+    if (response.ok && part) replace(part, await response.text());
+  } catch {
+    // The stream notices by itself when the server is gone, and asks again when it is back.
+  }
+  const again = pending.get(name);
+  pending.delete(name);
+  if (again) setTimeout(refresh, 300, name);
+}
+
+function replace(part, html) {
+  if (isInUse(part)) {
+    part.addEventListener("focusout", () => setTimeout(() => refresh(part.dataset.part)), { once: true });
+    return;
+  }
+  const open = [...part.querySelectorAll("details[open]")].map((it) => it.id);
+  part.innerHTML = html;
+  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  tick();
+}
+
+function say(text, level) {
+  link.textContent = text;
+  link.className = `link ${level}`;
+}
+
+const stream = new EventSource("/api/v1/stream");
+stream.addEventListener("changed", (message) => {
+  const changed = JSON.parse(message.data);
+  if (epoch !== null && epoch !== changed.epoch) location.reload();
+  epoch = changed.epoch;
+  document.title = `${changed.level === "bad" || changed.level === "warn" ? "! " : ""}krane · ${changed.sentence}`;
+  for (const name of changed.parts) refresh(name);
+});
+stream.addEventListener("happened", (message) => {
+  const event = JSON.parse(message.data);
+  if (event.level === "good") return;
+  announcer.textContent = `${event.object ?? event.actor ?? event.controller ?? ""} ${event.text}`;
+});
+stream.addEventListener("open", () => say("live", "good"));
+stream.addEventListener("error", () => say("not connected, trying again", "warn"));
+
+let typing = 0;
+filter.addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => {
+    const address = new URL(location.href);
+    if (filter.value) address.searchParams.set("filter", filter.value);
+    else address.searchParams.delete("filter");
+    history.replaceState(null, "", address);
+    refresh("workloads");
+  }, 150);
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "/" && document.activeElement === document.body) {
+    event.preventDefault();
+    filter.focus();
+  }
+});
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (form.method !== "post") {
+    event.preventDefault();
+    return;
+  }
+  event.preventDefault();
+  const body = new URLSearchParams(new FormData(form, event.submitter));
+  const said = document.getElementById("said");
+  event.submitter.blur();
+  try {
+    const response = await fetch(form.action, { method: "POST", body, headers: { accept: "text/plain" } });
+    said.textContent = await response.text();
+  } catch {
+    said.textContent = "The server does not answer.";
+  }
+});
+
+setInterval(tick, 1000);

@@ -1,0 +1,12 @@
+//! The page and its API, in process: what they show, to whom, and what they never show.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may fail them"
+)]
+
+mod access;
+mod api;
+mod demo;
+mod page;
+mod world;

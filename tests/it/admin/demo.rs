@@ -1,0 +1,111 @@
+//! The buttons of a demo.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::body::Body;
+use http::{Request, StatusCode};
+use krane::admin::actions::{Button, DemoAction, DemoControls, DemoError};
+use parking_lot::Mutex;
+
+use super::world::{Answer, World};
+
+#[derive(Default)]
+struct Hands {
+    done: Mutex<Vec<DemoAction>>,
+}
+
+#[async_trait]
+impl DemoControls for Hands {
+    fn buttons(&self) -> Vec<Button> {
+        vec![Button {
+            action: DemoAction::CutStream,
+            label: "Cut the stream",
+            hint: "krane connects again",
+        }]
+    }
+
+    async fn act(&self, action: DemoAction) -> Result<String, DemoError> {
+        if action == DemoAction::EditObject {
+            return Err(DemoError::NothingThere);
+        }
+        self.done.lock().push(action);
+        Ok("done <as> told".to_owned())
+    }
+}
+
+async fn post(world: &World, form: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request = Request::post("/demo")
+        .header("host", "localhost:9091")
+        .header("content-type", "application/x-www-form-urlencoded");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    world
+        .send(request.body(Body::from(form.to_owned())).unwrap())
+        .await
+}
+
+fn demo() -> (World, Arc<Hands>) {
+    let hands = Arc::new(Hands::default());
+    let world = World::with("127.0.0.1:9091", None, Some(hands.clone()));
+    (world, hands)
+}
+
+#[tokio::test(start_paused = true)]
+async fn buttons_work_without_a_script() {
+    let (world, hands) = demo();
+    let page = world.get("/").await.text;
+    for said in [
+        "value=\"cut_stream\"",
+        "krane connects again",
+        "name=\"path\" value=\"root/deployments/intake/stream\"",
+        "value=\"form-token\"",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    let own = [
+        ("origin", "http://localhost:9091"),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    let answer = post(&world, "form_token=form-token&action=cut_stream", &own).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    assert_eq!(answer.headers["location"], "/#demo");
+    assert!(world.get("/").await.text.contains("done &#60;as&#62; told"));
+    let kill = "form_token=form-token&action=kill_actor&path=root%2Fheartbeat";
+    let answer = post(&world, kill, &[("accept", "text/plain")]).await;
+    assert_eq!(
+        (answer.status, answer.text.as_str()),
+        (StatusCode::OK, "done <as> told")
+    );
+    assert_eq!(answer.headers["content-type"], "text/plain; charset=utf-8");
+    let path = "root/heartbeat".to_owned();
+    assert_eq!(
+        *hands.done.lock(),
+        [DemoAction::CutStream, DemoAction::KillActor { path }]
+    );
+    let edit = "form_token=form-token&action=edit_object";
+    let answer = post(&world, edit, &[("accept", "text/plain")]).await;
+    assert!(answer.text.contains("no app runs yet"), "{}", answer.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn forms_of_others_do_nothing() {
+    let (world, hands) = demo();
+    let good = "form_token=form-token&action=cut_stream";
+    for (form, headers) in [
+        ("form_token=guessed&action=cut_stream", &[][..]),
+        (good, &[("origin", "http://evil.example")]),
+        (good, &[("origin", "null")]),
+        (good, &[("sec-fetch-site", "cross-site")]),
+        (good, &[("sec-fetch-site", "same-site")]),
+    ] {
+        let answer = post(&world, form, headers).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{form} {headers:?}");
+    }
+    let unknown = post(&world, "form_token=form-token&action=rm", &[]).await;
+    assert_eq!(unknown.status, StatusCode::BAD_REQUEST);
+    let unnamed = post(&world, "form_token=form-token&action=kill_actor", &[]).await;
+    assert_eq!(unnamed.status, StatusCode::BAD_REQUEST);
+    assert_eq!(*hands.done.lock(), []);
+}

@@ -1,0 +1,165 @@
+//! What the page says, and that it says nothing else.
+
+use krane_actors::cause::Cause;
+use krane_actors::events::Happening;
+use krane_actors::status::{Activity, Failure};
+use krane_domain::ids::Controller;
+
+use super::world::{CANARY, World};
+
+const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&";
+
+#[tokio::test(start_paused = true)]
+async fn names_and_reasons_from_outside_are_text_and_never_markup() {
+    let world = World::new();
+    world.is_up();
+    world.quarantined(3, "bad", HOSTILE, HOSTILE);
+    world.stream_lost("unavailable", HOSTILE);
+    let failed = Happening::ActorFailed {
+        path: HOSTILE.into(),
+        kind: Cause::Killed.kind(),
+        text: HOSTILE.into(),
+        pause: std::time::Duration::from_secs(1),
+        is_parked: true,
+    };
+    world.board.record(None, failed);
+    let cell = world.board.find("root/deployments").unwrap();
+    let now = world.board.now();
+    cell.update(|status| {
+        status.activity = Activity::Parked { until: now };
+        status.last_failure = Some(Failure {
+            at: now,
+            kind: "error",
+            text: HOSTILE.into(),
+        });
+    });
+    let query = "filter=%3Cscript%3Ealert(1)%3C/script%3E%22%27";
+    let pages = [
+        "/".to_owned(),
+        format!("/?{query}"),
+        format!("/parts/workloads?{query}"),
+    ];
+    let parts = ["health", "tree", "controllers", "workloads", "events"];
+    for path in pages
+        .into_iter()
+        .chain(parts.map(|part| format!("/parts/{part}")))
+    {
+        let answer = world.get(&path).await;
+        assert!(answer.status.is_success());
+        for markup in ["<script>", "<img", "onerror=alert(2)>"] {
+            assert!(!answer.text.contains(markup), "{path}: {}", answer.text);
+        }
+        assert!(answer.text.contains("alert(1)"), "{path} shows it as text");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_secret_is_on_any_page_or_endpoint() {
+    let world = World::new();
+    world.is_up();
+    world.in_place(1, "web");
+    world.quarantined(2, "bad", "refused", "fix it");
+    let paths = [
+        "/",
+        "/parts/health",
+        "/parts/tree",
+        "/parts/controllers",
+        "/parts/workloads",
+        "/parts/events",
+        "/api/v1/health",
+        "/api/v1/tree",
+        "/api/v1/controllers",
+        "/api/v1/controllers/deployments",
+        "/api/v1/workloads",
+        "/api/v1/events",
+    ];
+    for path in paths {
+        let answer = world.get(path).await;
+        assert!(answer.status.is_success(), "{path}");
+        assert!(!answer.text.contains(CANARY), "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_sentence_says_how_krane_is() {
+    let world = World::new();
+    assert!(world.get("/").await.text.contains("krane is starting"));
+    world.is_up();
+    world.in_place(1, "web");
+    world.pass().await;
+    let text = world.get("/").await.text;
+    assert!(text.contains("Everything wanted is in place"), "{text}");
+    world.quarantined(2, "bad", "the field image is empty", "send an image");
+    world.pass().await;
+    let text = world.get("/").await.text;
+    assert!(text.contains("1 state set aside"), "{text}");
+    assert!(
+        text.contains("shop/bad, version 2") && text.contains("send an image"),
+        "{text}"
+    );
+    let cell = world.board.find("root/deployments").unwrap();
+    cell.update(|status| {
+        status.activity = Activity::Parked {
+            until: std::time::Duration::from_secs(60),
+        };
+    });
+    world.stream_lost("unauthenticated", "bad token");
+    world.pass().await;
+    let text = world.get("/").await.text;
+    assert!(
+        text.contains(
+            "Controller deployments is parked, deployments has no stream, 1 state set aside"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("check control.token"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_page_needs_no_script_and_nothing_from_elsewhere() {
+    let world = World::new();
+    world.is_up();
+    world.in_place(1, "web");
+    let repaired = Happening::repaired(
+        &krane_domain::object::ObjectRef::new(
+            krane_domain::object::Resource::ReplicaSet,
+            "shop",
+            "web",
+        ),
+        ["spec.replicas"],
+    );
+    world.board.record(Some(Controller::Deployments), repaired);
+    let text = world.get("/").await.text;
+    for said in ["reconciler", "shop/", "web", "spec.replicas", "in place"] {
+        assert!(text.contains(said), "{said} is missing");
+    }
+    assert_eq!(text.matches("<script").count(), 1, "the page's own file");
+    assert!(
+        !text.contains("style=") && !text.contains("onclick"),
+        "nothing inline"
+    );
+    for asset in ["/assets/page.css", "/assets/page.js", "/assets/krane.svg"] {
+        let answer = world.get(asset).await;
+        assert!(answer.status.is_success());
+        assert!(!answer.text.contains("https://"), "{asset}");
+        assert!(answer.text.len() < 40_000, "{asset}");
+    }
+    assert!(!text.contains("http://") && !text.contains("https://"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_works_on_the_server() {
+    let world = World::new();
+    world.is_up();
+    world.in_place(1, "web");
+    world.in_place(2, "worker");
+    let text = world.get("/parts/workloads?filter=WORK").await.text;
+    assert!(text.contains("worker") && !text.contains("d_web"), "{text}");
+    let text = world.get("/parts/workloads?filter=nothing").await.text;
+    assert!(text.contains("None of 2 workloads"), "{text}");
+    let both = world
+        .json("/api/v1/workloads?filter=in%20place&limit=1")
+        .await;
+    assert_eq!((&both["matching"], &both["total"]), (&2.into(), &2.into()));
+    assert_eq!(both["workloads"].as_array().unwrap().len(), 1);
+}

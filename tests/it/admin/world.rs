@@ -1,0 +1,269 @@
+//! Stores filled by hand, as actors would fill them, and the router over them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use krane::admin::actions::Controls;
+use krane::admin::feed::Feed;
+use krane::admin::guard::Access;
+use krane::admin::model::{Epoch, Identity, Sources};
+use krane::admin::{self, Desk};
+use krane::rpc::health::{HealthView, Readiness};
+use krane::settings::SecretSource;
+use krane_actors::chance::Chance;
+use krane_actors::events::Happening;
+use krane_actors::ports::StreamEnd;
+use krane_actors::status::StatusBoard;
+use krane_actors::store::Store;
+use krane_actors::tree::TREE;
+use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
+use krane_domain::desired::{Change, State, StreamItem};
+use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
+use krane_domain::kinds::deployment::{self, DeploymentInput};
+use krane_domain::kinds::{Desired, Rules};
+use krane_domain::report::{Instance, InstanceStatus, Report};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// Stands for every secret that may be in a store.
+pub(super) const CANARY: &str = "canary-7b1f-secret";
+
+struct Well;
+
+impl HealthView for Well {
+    fn live(&self) -> bool {
+        true
+    }
+
+    fn readiness(&self) -> Readiness {
+        Readiness {
+            ready: true,
+            stopping: false,
+            checks: BTreeMap::new(),
+        }
+    }
+}
+
+/// A world without actors, and the page over it.
+pub(super) struct World {
+    pub(super) board: StatusBoard,
+    pub(super) store: Arc<Store>,
+    pub(super) feed: Arc<Feed>,
+    pub(super) router: Router,
+    pub(super) stop: CancellationToken,
+}
+
+/// An answer, read to its end.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) text: String,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self::with("127.0.0.1:9091", None, None)
+    }
+
+    pub(super) fn with(listen: &str, token: Option<&str>, controls: Controls) -> Self {
+        let board = StatusBoard::new();
+        TREE.declare(&board);
+        let store = Arc::new(Store::new(
+            Controller::Deployments,
+            Rules::default(),
+            1 << 20,
+            Chance::new(7),
+        ));
+        let sources = Sources {
+            identity: Identity {
+                instance: "krane-0".to_owned(),
+                platform: "aws".to_owned(),
+                region: "us-east-1".to_owned(),
+                version: "0.0.0 (test)",
+                short_version: "0.0.0",
+            },
+            board: board.clone(),
+            stores: vec![Arc::clone(&store)],
+            health: Arc::new(Well),
+            writes: Arc::new(AtomicBool::new(true)),
+            epoch: Epoch::new(1_800_000_000, Duration::ZERO),
+        };
+        let feed = Feed::new(sources);
+        let access = Access::new(listen.parse().unwrap(), token.map(SecretSource::fixed));
+        let stop = CancellationToken::new();
+        let desk = Desk::new(controls, "form-token".to_owned());
+        let router = admin::router(&feed, &Arc::new(access), &desk, stop.clone());
+        Self {
+            board,
+            store,
+            feed,
+            router,
+            stop,
+        }
+    }
+
+    /// A controller that has seen the cluster and whose stream is open.
+    pub(super) fn is_up(&self) {
+        self.store.listed();
+        let now = self.board.now();
+        self.store
+            .with(|memory| memory.stream.opened_at = Some(now));
+        for (_, cell) in self.board.all() {
+            cell.update(|status| status.activity = krane_actors::status::Activity::Idle);
+        }
+    }
+
+    /// A state arrives.
+    pub(super) fn wants(&self, version: u64, key: ObjectKey, change: Change) {
+        let now = self.board.now();
+        let state = State {
+            key,
+            version,
+            change: Ok(change),
+            size: 100,
+        };
+        self.store
+            .with(|memory| memory.receive(StreamItem::State(state), now));
+    }
+
+    /// A deployment is wanted and in place, and its pods are reported.
+    pub(super) fn in_place(&self, version: u64, name: &str) {
+        let (key, change) = wanted("shop", name);
+        self.wants(version, key.clone(), change);
+        self.settle(&key);
+        let now = self.board.now();
+        let report = Report::Instances {
+            key: key.clone(),
+            instances: vec![Instance {
+                pod: format!("{name}-abcde").into(),
+                address: "10-0-0-1.shop.pod.cluster.local:8080".to_owned(),
+                status: InstanceStatus::Running,
+                cpu_millicores: 100,
+                memory_mib: 64,
+            }],
+        };
+        self.store.with(|memory| {
+            memory.outbox.observe(report, now, now);
+            memory.outbox.next(now).unwrap();
+            let delivered = krane_domain::outbox::Delivery::Delivered;
+            memory.outbox.finish(&key, delivered, now, now, 0.5);
+        });
+    }
+
+    pub(super) fn settle(&self, key: &ObjectKey) {
+        self.finish(
+            key,
+            Outcome::Done {
+                live: Some(1),
+                wrote: true,
+                repaired: None,
+            },
+        );
+    }
+
+    /// A lane of this key ends like this.
+    pub(super) fn finish(&self, key: &ObjectKey, outcome: Outcome) {
+        let now = self.board.now();
+        let work = WorkKey::Workload(key.clone());
+        self.store.with(|memory| {
+            // Whatever is ready goes first, as the lanes would take it.
+            while let Some(task) = memory.backlog.next(now) {
+                if task.key == work {
+                    memory.backlog.finish(&work, outcome, now, 0.5);
+                    return;
+                }
+                let nothing = Outcome::NOTHING_TO_DO;
+                memory.backlog.finish(&task.key, nothing, now, 0.5);
+            }
+            panic!("{key} is not ready");
+        });
+    }
+
+    /// A state of this name that is set aside for this reason.
+    pub(super) fn quarantined(&self, version: u64, name: &str, reason: &str, remedy: &str) {
+        let (key, change) = wanted("shop", name);
+        self.wants(version, key.clone(), change);
+        let trouble = Trouble::new(TroubleKind::Quarantined, reason).remedy(remedy);
+        self.finish(&key, Outcome::Trouble(trouble.clone()));
+        let troubled = Happening::Troubled {
+            key: WorkKey::Workload(key),
+            version,
+            trouble,
+        };
+        self.board.record(Some(Controller::Deployments), troubled);
+    }
+
+    /// The stream is lost.
+    pub(super) fn stream_lost(&self, code: &'static str, message: &str) {
+        let now = self.board.now();
+        self.store.with(|memory| {
+            memory.stream.opened_at = None;
+            memory.stream.lost_at = Some(now);
+            memory.stream.last_end = Some(StreamEnd {
+                code,
+                message: message.to_owned(),
+                is_oversize: false,
+            });
+        });
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Answer {
+        self.ask(Request::get(path).header("host", "localhost:9091"))
+            .await
+    }
+
+    pub(super) async fn json(&self, path: &str) -> serde_json::Value {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status, StatusCode::OK, "{path}: {}", answer.text);
+        serde_json::from_str(&answer.text).unwrap()
+    }
+
+    pub(super) async fn ask(&self, request: http::request::Builder) -> Answer {
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    pub(super) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+
+    /// Lets the present view become old, so that the next answer takes a new one.
+    pub(super) async fn pass(&self) {
+        tokio::time::advance(Moment::from_millis(300)).await;
+    }
+}
+
+/// A valid deployment with a secret in every place that may hold one.
+pub(super) fn wanted(namespace: &str, name: &str) -> (ObjectKey, Change) {
+    let input = DeploymentInput {
+        k8s_namespace: namespace.into(),
+        k8s_name: name.into(),
+        workspace_id: "ws_1".into(),
+        project_id: "proj_1".into(),
+        environment_id: "env_1".into(),
+        deployment_id: format!("d_{name}"),
+        image: "registry.example/app:1".into(),
+        replicas: 2,
+        cpu_millicores: 100,
+        memory_mib: 64,
+        encrypted_environment_variables: format!("{{\"KEY\":\"{CANARY}\"}}").into_bytes(),
+        command: vec![format!("--password={CANARY}")],
+        git_commit_message: Some(CANARY.to_owned()),
+        ..DeploymentInput::default()
+    };
+    let desired = deployment::validate(input, &Rules::default()).unwrap();
+    let change = Change::Apply(Desired::Deployment(Box::new(desired)));
+    (ObjectKey::new(namespace, name), change)
+}
