@@ -1,7 +1,7 @@
 //! Tells the control plane every 30 s that this region is alive.
 //!
-//! Its success is a sign of life for every controller (D26a). Waits for nothing else. When it dies
-//! nothing is lost but a beat.
+//! Owns: the call under way. Never waits for anything else; its success is a sign of life for
+//! every controller (D26a). Lost when it dies: a beat; the next one comes in 30 s.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,7 +60,30 @@ impl Heartbeat {
             call: JoinSet::new(),
         }
     }
+}
 
+impl Behaviour for Heartbeat {
+    type Message = HeartbeatMessage;
+
+    async fn started(&mut self, context: &Context<HeartbeatMessage>) -> Result<(), ActorError> {
+        self.beat(context);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: HeartbeatMessage,
+        context: &Context<HeartbeatMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            HeartbeatMessage::Beat => self.beat(context),
+            HeartbeatMessage::Beaten(result) => self.beaten(result, context),
+        }
+        Ok(())
+    }
+}
+
+impl Heartbeat {
     fn beat(&mut self, context: &Context<HeartbeatMessage>) {
         context.later(INTERVAL, HeartbeatMessage::Beat);
         while self.call.try_join_next().is_some() {}
@@ -93,26 +116,5 @@ impl Heartbeat {
                 }
             }
         }
-    }
-}
-
-impl Behaviour for Heartbeat {
-    type Message = HeartbeatMessage;
-
-    async fn started(&mut self, context: &Context<HeartbeatMessage>) -> Result<(), ActorError> {
-        self.beat(context);
-        Ok(())
-    }
-
-    async fn handle(
-        &mut self,
-        message: HeartbeatMessage,
-        context: &Context<HeartbeatMessage>,
-    ) -> Result<(), ActorError> {
-        match message {
-            HeartbeatMessage::Beat => self.beat(context),
-            HeartbeatMessage::Beaten(result) => self.beaten(result, context),
-        }
-        Ok(())
     }
 }

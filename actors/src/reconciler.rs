@@ -1,8 +1,8 @@
-//! Owns the lanes of one controller: at most one per key, a bounded number in all.
+//! Works on what is to be done: at most one lane per key, a bounded number in all.
 //!
-//! Never waits for the cluster itself; lanes do, and report back.
-//! When it dies its lanes die with it. The store still has every desired state, and the next
-//! incarnation looks again at every key whose lane was lost.
+//! Owns: the lanes of one controller. Never waits for the cluster itself; lanes do, and report
+//! back. Lost when it dies: its lanes; the store has every desired state, and the next incarnation
+//! looks again at every key whose lane was lost.
 
 use std::time::Duration;
 
@@ -78,7 +78,55 @@ impl Reconciler {
             reporter,
         }
     }
+}
 
+impl Behaviour for Reconciler {
+    type Message = ReconcilerMessage;
+
+    async fn started(&mut self, context: &Context<ReconcilerMessage>) -> Result<(), ActorError> {
+        let now = context.board.now();
+        self.lanes
+            .store
+            .with(|memory| memory.backlog.abandon_lanes(now));
+        context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
+        if self.lanes.store.rules().replaces_outdated_pods {
+            context.later(OUTDATED, ReconcilerMessage::Outdated);
+        }
+        self.start_lanes(context);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: ReconcilerMessage,
+        context: &Context<ReconcilerMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            ReconcilerMessage::Work => {}
+            ReconcilerMessage::Timer => self.alarm.rang(),
+            ReconcilerMessage::LaneEnded { key, outcome } => self.end_lane(&key, outcome, context),
+            ReconcilerMessage::Outdated => {
+                self.look_at_outdated(context);
+                context.later(OUTDATED, ReconcilerMessage::Outdated);
+            }
+            ReconcilerMessage::Housekeeping => {
+                self.keep_house(context);
+                context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
+            }
+        }
+        self.start_lanes(context);
+        Ok(())
+    }
+
+    async fn stopping(&mut self, _context: &Context<ReconcilerMessage>) {
+        // A write that was sent is allowed to be answered; nothing new starts.
+        let drained = async { while self.running.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(tree::drain(tree::RECONCILER_PATIENCE), drained).await;
+        self.running.abort_all();
+    }
+}
+
+impl Reconciler {
     fn start_lanes(&mut self, context: &Context<ReconcilerMessage>) {
         while self.running.try_join_next().is_some() {}
         let now = context.board.now();
@@ -209,52 +257,6 @@ impl Reconciler {
             memory.outbox.forget_gone(now);
             memory.forget_unneeded();
         });
-    }
-}
-
-impl Behaviour for Reconciler {
-    type Message = ReconcilerMessage;
-
-    async fn started(&mut self, context: &Context<ReconcilerMessage>) -> Result<(), ActorError> {
-        let now = context.board.now();
-        self.lanes
-            .store
-            .with(|memory| memory.backlog.abandon_lanes(now));
-        context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
-        if self.lanes.store.rules().replaces_outdated_pods {
-            context.later(OUTDATED, ReconcilerMessage::Outdated);
-        }
-        self.start_lanes(context);
-        Ok(())
-    }
-
-    async fn handle(
-        &mut self,
-        message: ReconcilerMessage,
-        context: &Context<ReconcilerMessage>,
-    ) -> Result<(), ActorError> {
-        match message {
-            ReconcilerMessage::Work => {}
-            ReconcilerMessage::Timer => self.alarm.rang(),
-            ReconcilerMessage::LaneEnded { key, outcome } => self.end_lane(&key, outcome, context),
-            ReconcilerMessage::Outdated => {
-                self.look_at_outdated(context);
-                context.later(OUTDATED, ReconcilerMessage::Outdated);
-            }
-            ReconcilerMessage::Housekeeping => {
-                self.keep_house(context);
-                context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
-            }
-        }
-        self.start_lanes(context);
-        Ok(())
-    }
-
-    async fn stopping(&mut self, _context: &Context<ReconcilerMessage>) {
-        // A write that was sent is allowed to be answered; nothing new starts.
-        let drained = async { while self.running.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(tree::drain(tree::RECONCILER_PATIENCE), drained).await;
-        self.running.abort_all();
     }
 }
 

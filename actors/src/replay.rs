@@ -1,8 +1,8 @@
-//! Reads all desired states again now and then (D8).
+//! Reads all desired states again now and then (D8): finds states that became visible behind the
+//! cursor, and a control plane that was restored from an older copy.
 //!
-//! Owns a second, short-lived stream from version 0. Finds states that became visible behind the
-//! cursor, and a control plane that was restored from an older copy. Never deletes anything:
-//! what a replay does not show is not gone. When it dies a replay is lost, and the next one comes.
+//! Owns: a second, short-lived stream from version 0. Never deletes anything: what a replay does
+//! not show is not gone. Lost when it dies: a replay; the next one comes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Tells the control plane what really runs: the latest status of each object, once.
 //!
-//! Never guesses from what is desired. When it dies, reports in flight are due again, and the
-//! next incarnation looks at every object once more.
+//! Owns: the calls under way. Never guesses from what is desired. Lost when it dies: reports in
+//! flight; they are due again, and the next incarnation looks at every object once more.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -93,7 +93,40 @@ impl Reporter {
             warned,
         }
     }
+}
 
+impl Behaviour for Reporter {
+    type Message = ReporterMessage;
+
+    async fn started(&mut self, context: &Context<ReporterMessage>) -> Result<(), ActorError> {
+        self.look_at_all(context);
+        self.send_due(context);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: ReporterMessage,
+        context: &Context<ReporterMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            ReporterMessage::Look => self.look_at_changed(context),
+            ReporterMessage::Timer => self.alarm.rang(),
+            ReporterMessage::Sent { key, result } => self.sent(&key, result, context),
+        }
+        self.send_due(context);
+        Ok(())
+    }
+
+    async fn stopping(&mut self, _context: &Context<ReporterMessage>) {
+        // Reports under way may still arrive; none starts any more.
+        let drained = async { while self.sending.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(tree::drain(tree::REPORTER_PATIENCE), drained).await;
+        self.sending.abort_all();
+    }
+}
+
+impl Reporter {
     /// Looks at everything once: live objects are reported, and what the control plane was told
     /// of and is no longer there is reported as gone.
     fn look_at_all(&mut self, context: &Context<ReporterMessage>) {
@@ -344,37 +377,6 @@ fn is_the_one_of_its_name(memory: &Memory, key: &ObjectKey) -> bool {
             told == key
         }
         Some(Report::Instances { .. } | Report::Gone { .. }) | None => first,
-    }
-}
-
-impl Behaviour for Reporter {
-    type Message = ReporterMessage;
-
-    async fn started(&mut self, context: &Context<ReporterMessage>) -> Result<(), ActorError> {
-        self.look_at_all(context);
-        self.send_due(context);
-        Ok(())
-    }
-
-    async fn handle(
-        &mut self,
-        message: ReporterMessage,
-        context: &Context<ReporterMessage>,
-    ) -> Result<(), ActorError> {
-        match message {
-            ReporterMessage::Look => self.look_at_changed(context),
-            ReporterMessage::Timer => self.alarm.rang(),
-            ReporterMessage::Sent { key, result } => self.sent(&key, result, context),
-        }
-        self.send_due(context);
-        Ok(())
-    }
-
-    async fn stopping(&mut self, _context: &Context<ReporterMessage>) {
-        // Reports under way may still arrive; none starts any more.
-        let drained = async { while self.sending.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(tree::drain(tree::REPORTER_PATIENCE), drained).await;
-        self.sending.abort_all();
     }
 }
 

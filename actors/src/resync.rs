@@ -1,8 +1,8 @@
 //! Re-reads desired state every minute: asks the control plane about every live object.
 //!
-//! Never applies anything itself; answers go to the store. What the control plane does not know
-//! is deleted only after a second question, and only as far as the brake lets it.
-//! When it dies its pass is lost; the next incarnation begins a new one.
+//! Owns: the pass under way. Never applies anything itself; answers go to the store, and what the
+//! control plane does not know is deleted only after a second question, and only as far as the
+//! brake lets it. Lost when it dies: its pass; the next incarnation begins a new one.
 
 mod pass;
 
@@ -72,6 +72,30 @@ pub struct Resync {
     pub metrics: ControllerMetrics,
     /// The pass under way, if one is.
     pub passes: JoinSet<()>,
+}
+
+impl Behaviour for Resync {
+    type Message = ResyncMessage;
+
+    async fn started(&mut self, context: &Context<ResyncMessage>) -> Result<(), ActorError> {
+        // The last incarnation may have died with the breaker's probe.
+        self.contact.lost(context.board.now());
+        context.later(FIRST_PASS_CHECK, ResyncMessage::Tick);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: ResyncMessage,
+        context: &Context<ResyncMessage>,
+    ) -> Result<(), ActorError> {
+        match message {
+            ResyncMessage::Tick => self.tick(context),
+            ResyncMessage::Found(finding) => self.found(&finding, context),
+            ResyncMessage::PassEnded(result) => self.pass_ended(&result, context),
+        }
+        Ok(())
+    }
 }
 
 impl Resync {
@@ -250,29 +274,5 @@ impl Resync {
                 self.record(Happening::DeletesHeld { found }, context);
             }
         }
-    }
-}
-
-impl Behaviour for Resync {
-    type Message = ResyncMessage;
-
-    async fn started(&mut self, context: &Context<ResyncMessage>) -> Result<(), ActorError> {
-        // The last incarnation may have died with the breaker's probe.
-        self.contact.lost(context.board.now());
-        context.later(FIRST_PASS_CHECK, ResyncMessage::Tick);
-        Ok(())
-    }
-
-    async fn handle(
-        &mut self,
-        message: ResyncMessage,
-        context: &Context<ResyncMessage>,
-    ) -> Result<(), ActorError> {
-        match message {
-            ResyncMessage::Tick => self.tick(context),
-            ResyncMessage::Found(finding) => self.found(&finding, context),
-            ResyncMessage::PassEnded(result) => self.pass_ended(&result, context),
-        }
-        Ok(())
     }
 }

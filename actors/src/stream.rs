@@ -1,7 +1,7 @@
 //! Follows the desired-state stream of one controller into its store.
 //!
-//! Never applies anything and never waits for lanes. When it dies nothing is lost: the store has
-//! what arrived, and the next incarnation resumes at the store's cursor.
+//! Owns: the connection. Never applies anything and never waits for lanes. Lost when it dies:
+//! nothing but the connection; the next incarnation resumes at the store's cursor.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -90,7 +90,50 @@ impl Stream {
             connection: 0,
         }
     }
+}
 
+impl Behaviour for Stream {
+    type Message = StreamMessage;
+
+    async fn started(&mut self, context: &Context<StreamMessage>) -> Result<(), ActorError> {
+        self.store.with(|memory| memory.stream.opened_at = None);
+        self.metrics.stream_connected.set(0);
+        self.connect(context);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: StreamMessage,
+        context: &Context<StreamMessage>,
+    ) -> Result<(), ActorError> {
+        if self
+            .store
+            .with(|memory| std::mem::take(&mut memory.stream.must_reconnect))
+        {
+            self.connect(context);
+            return Ok(());
+        }
+        match message {
+            StreamMessage::Connect => self.connect(context),
+            StreamMessage::Event { connection, event } if connection == self.connection => {
+                match event {
+                    StreamEvent::Opened => {
+                        if self.store.with(|memory| memory.stream.opened_at.is_none()) {
+                            self.opened(context);
+                        }
+                    }
+                    StreamEvent::Item(item) => self.item(item, context),
+                    StreamEvent::Ended(end) => self.ended(&end, context),
+                }
+            }
+            StreamMessage::Event { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+impl Stream {
     fn connect(&mut self, context: &Context<StreamMessage>) {
         // Whatever is still in the mailbox is of an earlier connection.
         self.pump.abort_all();
@@ -223,46 +266,5 @@ impl Stream {
         }
         let delay = RECONNECT_AFTER + RECONNECT_SPREAD.mul_f64(self.store.chance().unit());
         context.later(delay, StreamMessage::Connect);
-    }
-}
-
-impl Behaviour for Stream {
-    type Message = StreamMessage;
-
-    async fn started(&mut self, context: &Context<StreamMessage>) -> Result<(), ActorError> {
-        self.store.with(|memory| memory.stream.opened_at = None);
-        self.metrics.stream_connected.set(0);
-        self.connect(context);
-        Ok(())
-    }
-
-    async fn handle(
-        &mut self,
-        message: StreamMessage,
-        context: &Context<StreamMessage>,
-    ) -> Result<(), ActorError> {
-        if self
-            .store
-            .with(|memory| std::mem::take(&mut memory.stream.must_reconnect))
-        {
-            self.connect(context);
-            return Ok(());
-        }
-        match message {
-            StreamMessage::Connect => self.connect(context),
-            StreamMessage::Event { connection, event } if connection == self.connection => {
-                match event {
-                    StreamEvent::Opened => {
-                        if self.store.with(|memory| memory.stream.opened_at.is_none()) {
-                            self.opened(context);
-                        }
-                    }
-                    StreamEvent::Item(item) => self.item(item, context),
-                    StreamEvent::Ended(end) => self.ended(&end, context),
-                }
-            }
-            StreamMessage::Event { .. } => {}
-        }
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Follows the cluster: one list-and-watch loop per kind, all feeding the view.
 //!
-//! Decides nothing about what is wanted. When it dies nothing is lost: the next incarnation lists
-//! again, and what a list lacks is known to be gone.
+//! Owns: the loops. Never decides what is wanted. Lost when it dies: open watches; the next
+//! incarnation lists again, and what a list lacks is known to be gone.
 
 mod follow;
 
@@ -87,22 +87,6 @@ impl Watch {
             loops: JoinSet::new(),
         }
     }
-
-    fn follow(&mut self, spec: WatchSpec, context: &Context<WatchMessage>) {
-        let listed = self
-            .store
-            .with(|memory| memory.listed.remove(&spec.resource));
-        let cluster = Arc::clone(&self.cluster);
-        let chance = self.store.chance().clone();
-        let (own, resource) = (context.own.clone(), spec.resource);
-        let following = follow::follow(spec, cluster, own.clone(), listed, chance);
-        self.loops.spawn(async move {
-            // A loop never ends by itself. Without one of them krane would be blind and not know.
-            if AssertUnwindSafe(following).catch_unwind().await.is_err() {
-                own.tell(WatchMessage::LoopPanicked(resource));
-            }
-        });
-    }
 }
 
 impl Behaviour for Watch {
@@ -174,5 +158,23 @@ impl Behaviour for Watch {
             let _ = self.reporter.try_send(ReporterMessage::Look);
         }
         Ok(())
+    }
+}
+
+impl Watch {
+    fn follow(&mut self, spec: WatchSpec, context: &Context<WatchMessage>) {
+        let listed = self
+            .store
+            .with(|memory| memory.listed.remove(&spec.resource));
+        let cluster = Arc::clone(&self.cluster);
+        let chance = self.store.chance().clone();
+        let (own, resource) = (context.own.clone(), spec.resource);
+        let following = follow::follow(spec, cluster, own.clone(), listed, chance);
+        self.loops.spawn(async move {
+            // A loop never ends by itself. Without one of them krane would be blind and not know.
+            if AssertUnwindSafe(following).catch_unwind().await.is_err() {
+                own.tell(WatchMessage::LoopPanicked(resource));
+            }
+        });
     }
 }

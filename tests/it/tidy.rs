@@ -223,7 +223,7 @@ fn no_profile_aborts_on_panics() {
 }
 
 #[test]
-fn every_actor_says_what_is_lost_with_it() {
+fn every_actor_says_what_it_owns_never_does_and_loses() {
     for (path, text) in sources("actors/src", false) {
         if !text.contains("impl Behaviour for ") {
             continue;
@@ -232,10 +232,13 @@ fn every_actor_says_what_is_lost_with_it() {
             .lines()
             .take_while(|line| line.starts_with("//!"))
             .collect();
-        let head = head.to_lowercase();
+        let places: Vec<_> = ["Owns: ", "Never ", "Lost when it dies: "]
+            .iter()
+            .map(|words| head.find(words))
+            .collect();
         assert!(
-            head.contains("dies"),
-            "{} does not say what its death costs",
+            places.iter().all(Option::is_some) && places.is_sorted(),
+            "{} does not say what it owns, what it never does and what its death costs",
             path.display()
         );
     }
