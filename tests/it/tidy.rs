@@ -232,7 +232,7 @@ fn every_actor_says_what_it_owns_never_does_and_loses() {
             .lines()
             .take_while(|line| line.starts_with("//!"))
             .collect();
-        let places: Vec<_> = ["Owns: ", "Never ", "Lost when it dies: "]
+        let places: Vec<_> = ["Owns:", "Never ", "Lost when it dies:"]
             .iter()
             .map(|words| head.find(words))
             .collect();

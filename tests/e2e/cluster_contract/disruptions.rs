@@ -10,8 +10,8 @@ use krane_domain::refusal::RefusalClass;
 use krane_testcluster::{Component, Options};
 use serde_json::json;
 
-use krane_testcontract::{Events, eventually};
 use super::{OPTIONS, connect, start, world_in};
+use krane_testcontract::{Events, eventually};
 
 const BARE: Options = Options {
     controllers: false,

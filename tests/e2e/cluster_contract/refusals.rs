@@ -17,8 +17,8 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use krane_testcontract::{World, eventually, merge};
 use super::{connect, patient, running, world};
+use krane_testcontract::{World, eventually, merge};
 
 fn parse<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
