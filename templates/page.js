@@ -20,7 +20,7 @@ function tick() {
   const now = Date.now() + skew;
   for (const time of document.querySelectorAll("time[data-ago], time[data-until]")) {
     const at = Date.parse(time.dateTime);
-    const text = brief("ago" in time.dataset ? now - at : at - now);
+    const text = "ago" in time.dataset ? brief(now - at) : at > now ? brief(at - now) : "a moment";
     if (time.textContent !== text) time.textContent = text;
   }
 }

@@ -51,7 +51,7 @@ pub(super) struct Inputs<'a> {
 pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     let mut findings = Findings::default();
     if !inputs.is_live {
-        findings.count("the root is stuck".to_owned());
+        findings.count(Level::Bad, "the root is stuck".to_owned());
         findings.add(Problem {
             level: Level::Bad,
             what: "The root's own loop does not turn".to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     }
     reports(inputs.workloads, &mut findings);
     if !inputs.may_write {
-        findings.count("writes are switched off".to_owned());
+        findings.count(Level::Warn, "writes are switched off".to_owned());
         findings.add(Problem {
             level: Level::Warn,
             what: "Writes are switched off".to_owned(),
@@ -82,6 +82,9 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     findings
         .problems
         .sort_by_key(|it| std::cmp::Reverse(it.level));
+    findings
+        .counts
+        .sort_by_key(|(level, _)| std::cmp::Reverse(*level));
     let (level, sentence) = sentence(inputs, &findings);
     HealthSummary {
         level,
@@ -93,14 +96,15 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
 
 #[derive(Default)]
 struct Findings {
-    counts: Vec<String>,
+    counts: Vec<(Level, String)>,
     problems: Vec<Problem>,
     more: usize,
 }
 
 impl Findings {
-    fn count(&mut self, words: String) {
-        self.counts.push(words);
+    /// A part of the sentence.
+    fn count(&mut self, level: Level, words: String) {
+        self.counts.push((level, words));
     }
 
     fn add(&mut self, problem: Problem) {
@@ -113,10 +117,9 @@ fn sentence(inputs: &Inputs<'_>, findings: &Findings) -> (Level, String) {
         return (Level::Busy, "krane is stopping".to_owned());
     }
     if !findings.counts.is_empty() {
-        let problems = &findings.problems;
-        let worst = problems.iter().map(|problem| problem.level).max();
-        let text = findings.counts.join(", ");
-        return (worst.unwrap_or(Level::Warn), upper_first(&text));
+        let worst = findings.counts.first().map(|(level, _)| *level);
+        let parts: Vec<&str> = findings.counts.iter().map(|(_, words)| &**words).collect();
+        return (worst.unwrap_or(Level::Warn), upper_first(&parts.join(", ")));
     }
     if inputs.tree.iter().any(|actor| actor.level == Level::Busy) {
         return (Level::Busy, "krane is starting".to_owned());
@@ -145,7 +148,7 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
         let name = place(actor);
         let why = actor.last_error.as_ref().map(|error| error.text.clone());
         let remedy = if actor.parked {
-            findings.count(format!("{name} is parked"));
+            findings.count(Level::Bad, format!("{name} is parked"));
             "it comes back by itself with fresh state; if it is parked again, report a defect with \
              the last error"
         } else {
@@ -166,7 +169,10 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
         });
     }
     if restarting > 0 {
-        findings.count(format!("{} restarting", many(restarting, "actor")));
+        findings.count(
+            Level::Warn,
+            format!("{} restarting", many(restarting, "actor")),
+        );
     }
 }
 
@@ -188,7 +194,7 @@ fn connections(controller: &ControllerView, tree: &[ActorView], findings: &mut F
             .and_then(|actor| actor.last_error.as_ref());
         // Without an error it is simply at it.
         if let Some(error) = error {
-            findings.count("the cluster cannot be read".to_owned());
+            findings.count(Level::Bad, "the cluster cannot be read".to_owned());
             findings.add(Problem {
                 level: Level::Bad,
                 what: format!("{name} could not list the cluster's objects"),
@@ -203,7 +209,7 @@ fn connections(controller: &ControllerView, tree: &[ActorView], findings: &mut F
     }
     let stream = &controller.stream;
     if let (false, Some(code)) = (stream.connected, stream.last_end_code) {
-        findings.count(format!("{name} has no stream"));
+        findings.count(Level::Warn, format!("{name} has no stream"));
         findings.add(Problem {
             level: Level::Warn,
             what: format!("The desired-state stream of {name} is not open"),
@@ -217,7 +223,10 @@ fn connections(controller: &ControllerView, tree: &[ActorView], findings: &mut F
         });
     }
     if controller.breaker != "closed" {
-        findings.count(format!("{name} cannot reach the control plane"));
+        findings.count(
+            Level::Warn,
+            format!("{name} cannot reach the control plane"),
+        );
         findings.add(Problem {
             level: Level::Warn,
             what: format!("Reports and questions of {name} pause"),
@@ -250,23 +259,32 @@ fn troubles(controller: &ControllerView, findings: &mut Findings) {
     };
     let aside = of_kinds(&["quarantined"]);
     if !aside.is_empty() {
-        findings.count(format!("{} set aside", many(aside.len(), "state")));
+        findings.count(
+            Level::Bad,
+            format!("{} set aside", many(aside.len(), "state")),
+        );
     }
     let forbidden = of_kinds(&["misconfigured"]);
     if !forbidden.is_empty() {
-        findings.count(format!(
-            "{} blocked by the cluster",
-            many(forbidden.len(), "object")
-        ));
+        findings.count(
+            Level::Bad,
+            format!("{} blocked by the cluster", many(forbidden.len(), "object")),
+        );
     }
     let mut retried = of_kinds(&["retrying"]);
     retried.retain(|it| it.attempts >= PATIENCE);
     if !retried.is_empty() {
-        findings.count(format!("{} retried", many(retried.len(), "object")));
+        findings.count(
+            Level::Warn,
+            format!("{} retried", many(retried.len(), "object")),
+        );
     }
     let held = of_kinds(&["held"]);
     if !held.is_empty() {
-        findings.count(format!("{} on hold", many(held.len(), "object")));
+        findings.count(
+            Level::Warn,
+            format!("{} on hold", many(held.len(), "object")),
+        );
     }
     for group in [aside, forbidden, retried, held] {
         findings.more += group.len().saturating_sub(SHOWN);
@@ -289,7 +307,7 @@ fn troubles(controller: &ControllerView, findings: &mut Findings) {
     }
     let deletes = controller.deletes_held.len();
     if deletes > 0 {
-        findings.count(format!("{} held", many(deletes, "delete")));
+        findings.count(Level::Bad, format!("{} held", many(deletes, "delete")));
         findings.add(Problem {
             level: Level::Bad,
             what: format!(
@@ -313,7 +331,7 @@ fn reports(workloads: &[WorkloadView], findings: &mut Findings) {
     });
     let refused = refused.count();
     if refused > 0 {
-        findings.count(format!("{} refused", many(refused, "report")));
+        findings.count(Level::Warn, format!("{} refused", many(refused, "report")));
         findings.add(Problem {
             level: Level::Warn,
             what: format!("The control plane refuses {}", many(refused, "report")),

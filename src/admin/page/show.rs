@@ -75,7 +75,12 @@ impl<'a> Show<'a> {
 
     /// How long until something is, the same way.
     pub(super) fn until(&self, at: &Stamp) -> String {
-        let text = brief(at.since(&self.view.taken_at));
+        let left = at.since(&self.view.taken_at);
+        let text = if left.is_zero() {
+            "a moment".to_owned()
+        } else {
+            brief(left)
+        };
         format!("<time datetime=\"{at}\" title=\"{at}\" data-until>{text}</time>")
     }
 

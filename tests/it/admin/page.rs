@@ -108,7 +108,7 @@ async fn the_first_sentence_says_how_krane_is() {
     let text = world.get("/").await.text;
     assert!(
         text.contains(
-            "Controller deployments is parked, deployments has no stream, 1 state set aside"
+            "Controller deployments is parked, 1 state set aside, deployments has no stream"
         ),
         "{text}"
     );
