@@ -23,11 +23,16 @@ pub(super) struct Terminal {
 impl Terminal {
     /// Colours only for people: on a terminal, unless `NO_COLOR` or `TERM=dumb` says no.
     pub(super) fn of_process(env: &BTreeMap<String, String>) -> Self {
+        Self {
+            color: io::stderr().is_terminal() && Self::may_color(env),
+        }
+    }
+
+    /// Whether the environment leaves colours to whoever writes to a terminal.
+    pub(super) fn may_color(env: &BTreeMap<String, String>) -> bool {
         let forbidden = env.get("NO_COLOR").is_some_and(|value| !value.is_empty())
             || env.get("TERM").is_some_and(|term| term == "dumb");
-        Self {
-            color: io::stderr().is_terminal() && !forbidden,
-        }
+        !forbidden
     }
 
     /// Writes the result of a verb. A closed pipe is no failure: the reader has had enough.

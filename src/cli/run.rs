@@ -35,12 +35,32 @@ pub(super) struct Run {
 }
 
 /// Why `krane run` ended, for its last words and its exit code.
-struct Failure {
-    code: u8,
-    name: &'static str,
-    sentence: String,
-    cause: Option<String>,
-    help: String,
+pub(super) struct Failure {
+    pub(super) code: u8,
+    pub(super) name: &'static str,
+    pub(super) sentence: String,
+    pub(super) cause: Option<String>,
+    pub(super) help: String,
+}
+
+impl Failure {
+    pub(super) fn threads(error: &std::io::Error) -> Self {
+        Self {
+            code: exit::UNAVAILABLE,
+            name: "krane::run::threads",
+            sentence: "no threads could be started".to_owned(),
+            cause: Some(error.to_string()),
+            help: "raise the limit on processes".to_owned(),
+        }
+    }
+
+    /// The last words, and the exit code.
+    pub(super) fn tell(&self, terminal: &Terminal) -> ExitCode {
+        let cause = self.cause.as_deref().map(|cause| ("cause", cause));
+        let facts: Vec<_> = cause.into_iter().collect();
+        terminal.failure(self.name, &self.sentence, &facts, &self.help);
+        ExitCode::from(self.code)
+    }
 }
 
 impl Run {
@@ -73,22 +93,11 @@ impl Run {
                 runtime.shutdown_background();
                 result
             }
-            Err(error) => Err(Failure {
-                code: exit::UNAVAILABLE,
-                name: "krane::run::threads",
-                sentence: "no threads could be started".to_owned(),
-                cause: Some(error.to_string()),
-                help: "raise the limit on processes".to_owned(),
-            }),
+            Err(error) => Err(Failure::threads(&error)),
         };
         match result {
             Ok(()) => ExitCode::from(exit::OK),
-            Err(failure) => {
-                let cause = failure.cause.as_deref().map(|cause| ("cause", cause));
-                let facts: Vec<_> = cause.into_iter().collect();
-                terminal.failure(failure.name, &failure.sentence, &facts, &failure.help);
-                ExitCode::from(failure.code)
-            }
+            Err(failure) => failure.tell(terminal),
         }
     }
 
@@ -139,7 +148,12 @@ async fn run(loaded: Loaded) -> Result<(), Failure> {
 }
 
 async fn agent(settings: Settings, listeners: Listeners) -> Result<(), Failure> {
-    crate::run::run(settings, listeners).await.map_err(|error| {
+    let result = crate::run::run(settings, listeners).await;
+    result.map_err(Failure::from)
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
         let (code, name, help) = match &error {
             RunError::Kubernetes(_) => (
                 exit::CONFIG,
@@ -178,5 +192,5 @@ async fn agent(settings: Settings, listeners: Listeners) -> Result<(), Failure> 
             sentence: error.to_string(),
             help: help.to_owned(),
         }
-    })
+    }
 }
