@@ -4,6 +4,10 @@
 default:
     @just --list --unsorted
 
+# The whole agent on a cluster and a control plane in memory; Ctrl-C ends it
+demo *ARGS:
+    cargo run --locked --release -- demo {{ARGS}}
+
 # krane on a real Kubernetes control plane, told step by step; Ctrl-C ends it
 demo-real *ARGS:
     scripts/demo-real {{ARGS}}

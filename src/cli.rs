@@ -1,6 +1,8 @@
 //! The command line: what a person types and reads. Data goes to stdout, chatter to stderr.
 
 mod check_config;
+#[cfg(feature = "demo")]
+mod demo;
 pub mod exit;
 mod flags;
 mod output;
@@ -14,6 +16,8 @@ use clap::{Parser, Subcommand};
 use crate::settings::LoadInput;
 pub(crate) use crate::version;
 use check_config::CheckConfig;
+#[cfg(feature = "demo")]
+use demo::Demo;
 use output::Terminal;
 use run::Run;
 
@@ -29,6 +33,9 @@ struct Cli {
 enum Verb {
     /// Start the agent.
     Run(Run),
+    /// Watch krane at work on a cluster in memory; needs nothing.
+    #[cfg(feature = "demo")]
+    Demo(Demo),
     /// Check the configuration and start nothing.
     CheckConfig(CheckConfig),
     /// Print name, version, commit and compiler.
@@ -43,6 +50,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::Run(run),
         }) => run.execute(process, &terminal),
+        #[cfg(feature = "demo")]
+        Ok(Cli {
+            verb: Verb::Demo(demo),
+        }) => demo.execute(&process.env, &terminal),
         Ok(Cli {
             verb: Verb::CheckConfig(check),
         }) => check.execute(process, &terminal),

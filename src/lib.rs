@@ -2,6 +2,8 @@
 
 pub mod admin;
 pub mod cli;
+#[cfg(feature = "demo")]
+pub mod demo;
 pub mod edge;
 pub mod rpc;
 pub mod run;

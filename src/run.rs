@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use krane_actors::agent::AgentError;
 use krane_actors::cause::Cause;
-use krane_domain::ids::Controller;
 use prometheus::Registry;
 
 use crate::edge::cluster::{AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection};
@@ -90,17 +89,12 @@ async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, R
     let connection = Arc::new(connection.map_err(RunError::Kubernetes)?);
     let rules = ports::rules(settings, connection.namespace());
     let limits = ports::call_limits(settings);
-    let control = ports::control_plane_access(settings, &observers);
-    let controller = Controller::Deployments;
-    Ok(World {
-        deployments: ports::control_plane(settings, &control, controller, &rules)?,
-        heartbeat: ports::control_plane(settings, &control, controller, &rules)?,
-        cluster: Arc::new(KubeCluster::new(
-            connection,
-            limits,
-            CallTimeouts::default(),
-        )),
+    let cluster = KubeCluster::new(connection, limits, CallTimeouts::default());
+    World::new(
+        settings,
+        Arc::new(cluster),
         rules,
-        seed: ports::seed(),
-    })
+        ports::seed(),
+        &observers,
+    )
 }

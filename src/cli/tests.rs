@@ -11,6 +11,8 @@ use crate::settings::{KEYS, LoadInput, Loaded};
 fn input(arguments: &[&str]) -> LoadInput {
     match Cli::try_parse_from(arguments).unwrap().verb {
         Verb::Run(run) => run.into_input(LoadInput::default()),
+        #[cfg(feature = "demo")]
+        Verb::Demo(_) => panic!("must be run"),
         Verb::CheckConfig(_) | Verb::Version => panic!("must be run"),
     }
 }

@@ -16,7 +16,7 @@ use krane_domain::kinds::Rules;
 use prometheus::Registry;
 
 use super::RunError;
-use super::ports::SystemClock;
+use super::ports::{self, Observers, SystemClock};
 use super::servers::{self, Admin};
 use super::view::AgentView;
 use crate::admin::actions::Controls;
@@ -38,11 +38,47 @@ pub(crate) struct World {
     pub(crate) seed: u64,
 }
 
+impl World {
+    /// The control plane of the settings, and any cluster.
+    pub(super) fn new(
+        settings: &Settings,
+        cluster: Arc<dyn Cluster>,
+        rules: Rules,
+        seed: u64,
+        observers: &Observers,
+    ) -> Result<Self, RunError> {
+        let control = ports::control_plane_access(settings, observers);
+        let controller = Controller::Deployments;
+        Ok(Self {
+            cluster,
+            deployments: ports::control_plane(settings, &control, controller, &rules)?,
+            heartbeat: ports::control_plane(settings, &control, controller, &rules)?,
+            rules,
+            seed,
+        })
+    }
+
+    /// The control plane of the settings, and a cluster that is not reached over a network.
+    #[cfg(feature = "demo")]
+    pub(crate) fn with_cluster(
+        settings: &Settings,
+        cluster: Arc<dyn Cluster>,
+        seed: u64,
+        registry: &Registry,
+    ) -> Result<Self, RunError> {
+        let observers = Observers::register(registry).map_err(RunError::Metrics)?;
+        let rules = ports::rules(settings, "krane");
+        Self::new(settings, cluster, rules, seed, &observers)
+    }
+}
+
 /// An agent that runs.
 pub(crate) struct Running {
     root: RootHandle,
     view: Arc<AgentView>,
     stores: Vec<Arc<Store>>,
+    #[cfg(feature = "demo")]
+    board: StatusBoard,
 }
 
 impl Running {
@@ -79,7 +115,25 @@ impl Running {
             rpc_port = settings.rpc_port,
             "krane started"
         );
-        Ok(Self { root, view, stores })
+        Ok(Self {
+            root,
+            view,
+            stores,
+            #[cfg(feature = "demo")]
+            board,
+        })
+    }
+
+    /// What the controllers know.
+    #[cfg(feature = "demo")]
+    pub(crate) fn stores(&self) -> &[Arc<Store>] {
+        &self.stores
+    }
+
+    /// What the actors publish.
+    #[cfg(feature = "demo")]
+    pub(crate) fn board(&self) -> &StatusBoard {
+        &self.board
     }
 
     /// Stops it in order: from now on no write and no report begins.

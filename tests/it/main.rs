@@ -4,6 +4,8 @@ mod admin;
 mod cluster_edge;
 mod control_plane;
 mod control_plane_contract;
+#[cfg(feature = "demo")]
+mod demo;
 mod health;
 mod settings;
 mod tidy;

@@ -1,0 +1,162 @@
+//! `krane demo`
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::exit;
+use super::output::Terminal;
+use super::run::Failure;
+use crate::demo::{DemoError, Format, Options};
+use crate::telemetry;
+use crate::words::chain;
+
+/// Plays a story on a cluster and a control plane in memory; needs nothing else.
+#[derive(Debug, Args)]
+pub(super) struct Demo {
+    /// Which story: the same number tells the same one.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// End after about this long, such as 30s; the exit code is 0 only if all is in place then.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    length: Option<Duration>,
+
+    /// Tell it in JSON, one object per event and a summary at the end.
+    #[arg(long)]
+    json: bool,
+
+    /// Write krane's own log lines to stderr; twice for more.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+impl Demo {
+    pub(super) fn execute(self, env: &BTreeMap<String, String>, terminal: &Terminal) -> ExitCode {
+        let color = io::stdout().is_terminal() && Terminal::may_color(env);
+        let options = Options {
+            seed: self.seed,
+            length: self.length,
+            format: if self.json {
+                Format::Json
+            } else {
+                Format::Text { color }
+            },
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => return Failure::threads(&error).tell(terminal),
+        };
+        let result = runtime.block_on(play(options, self.verbose));
+        runtime.shutdown_background();
+        match result {
+            Ok(true) => ExitCode::from(exit::OK),
+            Ok(false) => ExitCode::from(exit::FINDINGS),
+            Err(failure) => failure.tell(terminal),
+        }
+    }
+}
+
+async fn play(options: Options, verbose: u8) -> Result<bool, Failure> {
+    let level = if verbose > 1 { "debug" } else { "info" };
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| signals(&error))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| signals(&error))?;
+    let demo = crate::demo::Demo::prepare(options, level)
+        .await
+        .map_err(failure)?;
+    if verbose > 0 {
+        telemetry::init(demo.settings()).map_err(|error| Failure {
+            code: exit::SOFTWARE,
+            name: "krane::demo::telemetry",
+            cause: Some(chain(&error)),
+            sentence: "log lines cannot be written".to_owned(),
+            help: "leave -v out".to_owned(),
+        })?;
+    }
+    let interrupted = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    let played = demo.play(Box::new(io::stdout()), interrupted).await;
+    match played {
+        // The reader has had enough.
+        Err(DemoError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(true),
+        played => played.map_err(failure),
+    }
+}
+
+fn signals(error: &io::Error) -> Failure {
+    Failure {
+        code: exit::UNAVAILABLE,
+        name: "krane::demo::signals",
+        sentence: "signals cannot be listened to".to_owned(),
+        cause: Some(error.to_string()),
+        help: "raise the limit on open files".to_owned(),
+    }
+}
+
+fn failure(error: DemoError) -> Failure {
+    let (code, name, help) = match error {
+        DemoError::Run(error) => return Failure::from(error),
+        DemoError::Port(_) | DemoError::ControlPlane(_) => (
+            exit::UNAVAILABLE,
+            "krane::demo::port",
+            "let programs listen on 127.0.0.1",
+        ),
+        DemoError::Settings(_) => (
+            exit::SOFTWARE,
+            "krane::demo::settings",
+            "report this as a defect",
+        ),
+        DemoError::Output(_) => (
+            exit::UNAVAILABLE,
+            "krane::demo::output",
+            "check where stdout goes",
+        ),
+    };
+    Failure {
+        code,
+        name,
+        cause: std::error::Error::source(&error).map(chain),
+        sentence: error.to_string(),
+        help: help.to_owned(),
+    }
+}
+
+/// A number with ms, s or m; seconds without a unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "must be a length of time, such as 30s or 2m".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    match &text[digits.len()..] {
+        "ms" => Ok(Duration::from_millis(number)),
+        "" | "s" => Ok(Duration::from_secs(number)),
+        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_as_people_write_them() {
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
+        assert_eq!(duration("1500ms"), Ok(Duration::from_millis(1500)));
+        for wrong in ["", "s", "-1s", "1.5s", "2 d", "é"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `krane demo`: the whole agent on a cluster and a control plane in memory, and a story to watch.
+//!
+//! The agent is the real one, with the real gRPC adapter on a loopback connection; only the
+//! cluster behind its port is simulated.
+
+mod cluster;
+mod controls;
+mod narrator;
+mod play;
+mod script;
+mod stage;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use krane_sim::control_plane::{ControlPlane, PLATFORM, REGION};
+use prometheus::Registry;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+
+use crate::admin::actions::DemoControls;
+use crate::rpc::bind::Listeners;
+use crate::run::{RunError, Running, World};
+use crate::settings::{InvalidSettings, LoadInput, Settings};
+use cluster::DemoCluster;
+use controls::Hands;
+pub use narrator::Format;
+use narrator::{Links, Narrator};
+use play::Play;
+use script::Script;
+use stage::{Stage, pause};
+
+/// The pause between two acts: time to read.
+const PACE: Duration = Duration::from_secs(2);
+
+/// The pause of a story that has to come to an end.
+const BRISK: Duration = Duration::from_millis(900);
+
+/// Requests to the control plane and events of the cluster that are remembered: a demo may run for days.
+const KEPT: usize = 1_000;
+
+/// How long the agent may take to stop before it is left to the end of the process.
+const STOP: Duration = Duration::from_secs(2);
+
+/// The bearer token of the embedded control plane, which listens on the loopback interface only.
+const TOKEN: &str = "demo";
+
+/// How a demo is played.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The story.
+    pub seed: u64,
+    /// When it ends by itself; `None` plays until it is interrupted.
+    pub length: Option<Duration>,
+    /// How it is told.
+    pub format: Format,
+}
+
+/// Why a demo could not be played.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// No port of the loopback interface could be had.
+    #[error("no port of 127.0.0.1 could be had")]
+    Port(#[source] io::Error),
+    /// The embedded control plane did not start.
+    #[error("the embedded control plane did not start")]
+    ControlPlane(#[source] krane_sim::control_plane::Error),
+    /// krane does not like the settings it was given: a defect of the demo.
+    #[error("the demo's settings are invalid")]
+    Settings(InvalidSettings),
+    /// krane did not start, or gave up.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The story could not be written.
+    #[error("the story cannot be written to its output")]
+    Output(#[source] io::Error),
+}
+
+/// A demo on the point of starting: its ports are taken, nothing runs.
+pub struct Demo {
+    options: Options,
+    settings: Settings,
+    listeners: Listeners,
+    control: ControlPlane,
+    links: Links,
+}
+
+impl Demo {
+    /// Takes free ports and starts the control plane. `env` decides about log lines.
+    pub async fn prepare(options: Options, level: &str) -> Result<Self, DemoError> {
+        let (rpc, rpc_at) = listen().await?;
+        let (metrics, metrics_at) = listen().await?;
+        let (admin, admin_at) = listen().await?;
+        let control = ControlPlane::start(TOKEN)
+            .await
+            .map_err(DemoError::ControlPlane)?;
+        let env: BTreeMap<_, _> = [
+            ("KRANE__REGION", REGION.to_owned()),
+            ("KRANE__PLATFORM", PLATFORM.to_owned()),
+            ("KRANE__RPC_PORT", rpc_at.port().to_string()),
+            ("KRANE__ADMIN__LISTEN", admin_at.to_string()),
+            (
+                "KRANE__OBSERVABILITY__METRICS__PROMETHEUS_PORT",
+                metrics_at.port().to_string(),
+            ),
+            ("KRANE__OBSERVABILITY__LOGGING__LEVEL", level.to_owned()),
+            ("KRANE__CONTROL__URL", control.url()),
+            ("KRANE__CONTROL__TOKEN", TOKEN.to_owned()),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into();
+        let input = LoadInput {
+            env,
+            ..LoadInput::default()
+        };
+        let settings = Settings::load(&input).map_err(DemoError::Settings)?;
+        Ok(Self {
+            options,
+            settings,
+            listeners: Listeners {
+                rpc,
+                metrics: Some(metrics),
+                admin: Some(admin),
+            },
+            control,
+            links: Links {
+                page: format!("http://{admin_at}/"),
+                metrics: format!("http://{metrics_at}/metrics"),
+            },
+        })
+    }
+
+    /// The settings krane runs with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Starts cluster and agent, with the page's hands in both.
+    async fn start(self, narrator: &Arc<Narrator>) -> Result<Arc<Stage>, DemoError> {
+        let (seed, settings) = (self.options.seed, &self.settings);
+        let registry = Registry::new();
+        let cluster = DemoCluster::new(seed, KEPT);
+        let world = World::with_cluster(settings, cluster.port(), seed, &registry)?;
+        self.control.keep_requests(KEPT);
+        let stage = Arc::new(Stage::new(self.control, cluster));
+        let hands = Hands {
+            stage: Arc::clone(&stage),
+            narrator: Arc::clone(narrator),
+        };
+        let controls = Some(Arc::new(hands) as Arc<dyn DemoControls>);
+        let agent = Running::start(settings, world, self.listeners, &registry, controls).await?;
+        stage.enter(agent);
+        Ok(stage)
+    }
+
+    /// Plays until its time is over or `interrupted` ends. Whether all was well in the end; an
+    /// interrupted demo is.
+    pub async fn play(
+        self,
+        out: Box<dyn Write + Send>,
+        interrupted: impl Future<Output = ()>,
+    ) -> Result<bool, DemoError> {
+        let Options {
+            seed,
+            length,
+            format,
+        } = self.options;
+        let narrator = Arc::new(Narrator::new(format, out));
+        let told = narrator.open(seed, &self.links, length.is_some());
+        told.map_err(DemoError::Output)?;
+        let stage = self.start(&narrator).await?;
+        let agent = stage.agent();
+        let play = Play {
+            stage: &stage,
+            narrator: &narrator,
+        };
+        let told = tokio::select! {
+            told = story(&play, seed, length) => Some(told),
+            () = interrupted => None,
+            ended = finished(agent) => {
+                ended?;
+                None
+            }
+        };
+        // What is left after that ends with the process.
+        if let Some(agent) = agent {
+            let _ = tokio::time::timeout(STOP, agent.stop()).await;
+        }
+        if let Some(told) = told {
+            return told;
+        }
+        narrator.interrupted().map_err(DemoError::Output)?;
+        Ok(true)
+    }
+}
+
+/// Waits until the agent ends by itself, which it does only when it gives up.
+async fn finished(agent: Option<&Running>) -> Result<(), RunError> {
+    match agent {
+        Some(agent) => agent.outcome(agent.finished().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Tells the story. Whether all was well in the end.
+async fn story(play: &Play<'_>, seed: u64, length: Option<Duration>) -> Result<bool, DemoError> {
+    let start = Instant::now();
+    let mut acts = 0;
+    for act in Script::new(seed) {
+        if let Some(length) = length
+            && acts > 0
+            && start.elapsed() + act.length() > length
+        {
+            break;
+        }
+        play.act(&act).await?;
+        acts += 1;
+        play.narrator.pause().map_err(DemoError::Output)?;
+        pause(length.map_or(PACE, |_| BRISK)).await;
+    }
+    play.stage.settle().await;
+    let elapsed = play.narrator.elapsed();
+    let summary = play.stage.summary(seed, elapsed, acts);
+    let told = play.narrator.close(&summary);
+    told.map_err(DemoError::Output)?;
+    Ok(summary.ok)
+}
+
+async fn listen() -> Result<(TcpListener, SocketAddr), DemoError> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.map_err(DemoError::Port)?;
+    let address = listener.local_addr().map_err(DemoError::Port)?;
+    Ok((listener, address))
+}

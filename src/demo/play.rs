@@ -1,0 +1,326 @@
+//! The acts, played: something happens, and the line after it says what krane made of it.
+
+use std::time::Duration;
+
+use krane_domain::backlog::InTrouble;
+use krane_sim::control_plane::Kind;
+use tokio::time::Instant;
+
+use super::DemoError;
+use super::narrator::{Narrator, Who};
+use super::script::{Act, App};
+use super::stage::{Stage, pause};
+use crate::run::Running;
+
+/// How long the control plane and the API server stay away.
+const AWAY: Duration = Duration::from_millis(1_500);
+
+impl Act {
+    /// About how long it takes to play.
+    pub(super) const fn length(&self) -> Duration {
+        match self {
+            // The stream comes back 1 to 5 s after it was lost.
+            Self::ControlPlaneAway { .. } => Duration::from_secs(8),
+            Self::ApiServerAway(_) => Duration::from_secs(4),
+            Self::Appear(_)
+            | Self::Release(_)
+            | Self::Scale(_)
+            | Self::Remove(_)
+            | Self::Poison(_)
+            | Self::Mend(_)
+            | Self::Edit(_)
+            | Self::Crash(_)
+            | Self::Kill(_) => Duration::from_secs(2),
+        }
+    }
+}
+
+/// An act was played, and its lines were written.
+type Told = Result<(), DemoError>;
+
+/// Who plays, and who tells.
+pub(super) struct Play<'a> {
+    pub(super) stage: &'a Stage,
+    pub(super) narrator: &'a Narrator,
+}
+
+impl Play<'_> {
+    /// Plays one act to its end.
+    pub(super) async fn act(&self, act: &Act) -> Told {
+        match act {
+            Act::Appear(apps) => self.appear(apps).await,
+            Act::Release(app) => self.release(app).await,
+            Act::Scale(app) => self.scale(app).await,
+            Act::Remove(app) => self.remove(app).await,
+            Act::Poison(app) => self.poison(app).await,
+            Act::Mend(app) => self.mend(app).await,
+            Act::Edit(app) => self.edit(app).await,
+            Act::Crash(app) => self.crash(app).await,
+            Act::ControlPlaneAway { edited, changed } => {
+                self.without_control_plane(edited, changed).await
+            }
+            Act::ApiServerAway(app) => self.without_api_server(app).await,
+            Act::Kill(path) => self.kill(path).await,
+        }
+    }
+
+    fn say(&self, who: Who, event: &str, what: &str) -> Told {
+        let told = self.narrator.say(who, event, what, None);
+        told.map_err(DemoError::Output)
+    }
+
+    fn done(&self, event: &str, what: &str, took: Option<Duration>) -> Told {
+        if took.is_some() {
+            let told = self.narrator.say(Who::Krane, event, what, took);
+            return told.map_err(DemoError::Output);
+        }
+        let what = "cannot get there yet, it goes on trying; so does the story";
+        self.say(Who::Krane, "late", what)
+    }
+
+    async fn appear(&self, apps: &[App]) -> Told {
+        let names: Vec<_> = apps
+            .iter()
+            .map(|app| format!("{}/{} ×{}", app.namespace, app.name, app.replicas))
+            .collect();
+        let noun = if apps.len() == 1 {
+            "a new app"
+        } else {
+            "new apps"
+        };
+        self.stage.want(apps);
+        self.say(
+            Who::ControlPlane,
+            "wants",
+            &format!("wants {noun}: {}", names.join(", ")),
+        )?;
+        let took = self.in_place(apps).await;
+        self.done(
+            "made",
+            &match apps.len() {
+                1 => "made it, with its namespace and isolation policy in place first".to_owned(),
+                many => format!("made all {many}, each after its namespace and isolation policy"),
+            },
+            took,
+        )?;
+        let took = self.told(apps).await;
+        let instances: u32 = apps.iter().map(|app| app.replicas).sum();
+        self.done(
+            "reports",
+            &format!("reports {} running", count(instances)),
+            took,
+        )
+    }
+
+    async fn release(&self, app: &App) -> Told {
+        self.stage.want(std::slice::from_ref(app));
+        let wish = format!("wants {} at release {}", app.name, app.tag());
+        self.say(Who::ControlPlane, "wants", &wish)?;
+        let took = self.in_place(std::slice::from_ref(app)).await;
+        self.done(
+            "changed",
+            &format!("changed {}, and nothing else", app.name),
+            took,
+        )
+    }
+
+    async fn scale(&self, app: &App) -> Told {
+        self.stage.want(std::slice::from_ref(app));
+        let wish = format!("wants {} of {}", count(app.replicas), app.name);
+        self.say(Who::ControlPlane, "wants", &wish)?;
+        let took = self.in_place(std::slice::from_ref(app)).await;
+        self.done("changed", &format!("scaled {}", app.name), took)?;
+        let took = self.told(std::slice::from_ref(app)).await;
+        self.done(
+            "reports",
+            &format!("reports {} running", count(app.replicas)),
+            took,
+        )
+    }
+
+    async fn remove(&self, app: &App) -> Told {
+        self.stage.remove(app);
+        let wish = format!("wants {} gone", app.name);
+        self.say(Who::ControlPlane, "wants", &wish)?;
+        let gone = || self.stage.cluster.workload(app).is_none();
+        let took = self.stage.until(gone).await;
+        self.done("removed", &format!("deleted {}", app.name), took)?;
+        let took = self.stage.until(|| self.stage.is_told_gone(app)).await;
+        self.done("reports", "reports it gone", took)
+    }
+
+    async fn poison(&self, app: &App) -> Told {
+        self.stage.poison(app);
+        let wish = format!(
+            "wants nonsense: {} with the image \"no image at all\"",
+            app.name
+        );
+        self.say(Who::ControlPlane, "poison", &wish)?;
+        let took = self.stage.until(|| self.aside(app).is_some()).await;
+        let field = self.aside(app).and_then(|trouble| trouble.trouble.field);
+        let fault = field.map_or_else(String::new, |field| format!(", its {field} is no {field}"));
+        let what = format!(
+            "sets that state aside{fault}; {} runs on as it was, nobody waits for it",
+            app.name
+        );
+        self.done("set_aside", &what, took)
+    }
+
+    /// What krane has set aside of this app.
+    fn aside(&self, app: &App) -> Option<InTrouble> {
+        let key = format!("{}/{}", app.namespace, app.name);
+        let mut quarantine = self.stage.in_quarantine().into_iter();
+        quarantine.find(|trouble| trouble.key.to_string() == key)
+    }
+
+    async fn mend(&self, app: &App) -> Told {
+        self.stage.want(std::slice::from_ref(app));
+        let wish = format!("wants something sensible of {} again", app.name);
+        self.say(Who::ControlPlane, "wants", &wish)?;
+        let took = self.stage.until(|| self.aside(app).is_none()).await;
+        self.done(
+            "mended",
+            "drops the bad state, the newer one replaced it",
+            took,
+        )
+    }
+
+    async fn edit(&self, app: &App) -> Told {
+        if !self.stage.cluster.edit(app) {
+            return Ok(());
+        }
+        let what = format!("edits {} by hand: another image", app.name);
+        self.say(Who::Someone, "edited", &what)?;
+        let took = self.in_place(std::slice::from_ref(app)).await;
+        self.done(
+            "undone",
+            &format!("undoes it, {} is at {} again", app.name, app.tag()),
+            took,
+        )
+    }
+
+    async fn crash(&self, app: &App) -> Told {
+        if !self.stage.cluster.crash(app) {
+            return Ok(());
+        }
+        let what = format!("a pod of {} crashes", app.name);
+        self.say(Who::Cluster, "crashed", &what)?;
+        let all = usize::try_from(app.replicas).unwrap_or(usize::MAX);
+        let took = self.stage.until(|| self.stage.told(app).1 < all).await;
+        let left = app.replicas - 1;
+        self.done(
+            "reports",
+            &format!("reports {left} of {} running", app.replicas),
+            took,
+        )?;
+        let took = self.told(std::slice::from_ref(app)).await;
+        self.done(
+            "reports",
+            &format!("reports {} running, it is back", count(app.replicas)),
+            took,
+        )
+    }
+
+    async fn without_control_plane(&self, edited: &App, changed: &App) -> Told {
+        self.stage.control.stop().await;
+        self.say(Who::ControlPlane, "away", "is gone")?;
+        let start = Instant::now();
+        let lost = || !self.stage.is_connected();
+        self.stage.until(lost).await;
+        // One that is not there has no image to lose.
+        let _ = self.stage.cluster.edit(edited);
+        let what = format!(
+            "edits {} by hand, while nobody is there to ask",
+            edited.name
+        );
+        self.say(Who::Someone, "edited", &what)?;
+        let took = self.in_place(std::slice::from_ref(edited)).await;
+        self.done(
+            "undone",
+            "undoes it all the same: it knows what was wanted",
+            took,
+        )?;
+        pause(AWAY.saturating_sub(start.elapsed())).await;
+        let started = self.stage.control.start_again().await;
+        started.map_err(DemoError::ControlPlane)?;
+        self.stage.want(std::slice::from_ref(changed));
+        let wish = format!(
+            "is back, and wants {} of {}",
+            count(changed.replicas),
+            changed.name
+        );
+        self.say(Who::ControlPlane, "back", &wish)?;
+        let took = self.in_place(std::slice::from_ref(changed)).await;
+        let cursors = self
+            .stage
+            .control
+            .look(|seen| seen.cursors(Kind::Deployments));
+        let what = format!(
+            "went on behind version {} and scaled {}",
+            cursors.iter().max().copied().unwrap_or(0),
+            changed.name
+        );
+        self.done("changed", &what, took)?;
+        let took = self.told(std::slice::from_ref(changed)).await;
+        self.done(
+            "reports",
+            &format!("reports {} running", count(changed.replicas)),
+            took,
+        )
+    }
+
+    async fn without_api_server(&self, app: &App) -> Told {
+        self.stage.cluster.take_api_server_away();
+        self.say(Who::Cluster, "away", "the API server answers nobody")?;
+        self.stage.want(std::slice::from_ref(app));
+        let wish = format!("wants {} at release {}", app.name, app.tag());
+        self.say(Who::ControlPlane, "wants", &wish)?;
+        pause(AWAY).await;
+        self.stage.cluster.give_api_server_back();
+        self.say(Who::Cluster, "back", "the API server is back")?;
+        let took = self.in_place(std::slice::from_ref(app)).await;
+        self.done(
+            "changed",
+            &format!("changed {}, it had kept trying", app.name),
+            took,
+        )
+    }
+
+    async fn kill(&self, path: &str) -> Told {
+        let before = self.stage.restarts();
+        let Some(board) = self.stage.agent().map(Running::board) else {
+            return Ok(());
+        };
+        if !board.kill(path) {
+            return Ok(());
+        }
+        let name = path.rsplit('/').next().unwrap_or(path);
+        self.say(Who::Chaos, "killed", &format!("kills krane's actor {name}"))?;
+        let up = || {
+            let is_up = board
+                .get(path)
+                .is_some_and(|status| status.activity.is_up());
+            is_up && self.stage.restarts() > before
+        };
+        let took = self.stage.until(up).await;
+        let what = "starts it again; it finds everything in the store above it, nothing is lost";
+        self.done("restarted", what, took)
+    }
+
+    async fn in_place(&self, apps: &[App]) -> Option<Duration> {
+        let all = || apps.iter().all(|app| self.stage.is_in_place(app));
+        self.stage.until(all).await
+    }
+
+    async fn told(&self, apps: &[App]) -> Option<Duration> {
+        let all = || apps.iter().all(|app| self.stage.is_told(app));
+        self.stage.until(all).await
+    }
+}
+
+fn count(instances: u32) -> String {
+    match instances {
+        1 => "1 instance".to_owned(),
+        many => format!("{many} instances"),
+    }
+}

@@ -1,0 +1,197 @@
+//! `krane demo` as its audience has it: a process, its lines and its exit code.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests may fail them"
+)]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// A demo that runs, and the lines it has not been asked for yet.
+struct Playing {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Playing {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_krane"))
+            .arg("demo")
+            .args(arguments)
+            // Nothing of the machine may leak into it.
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let stdout = child.stdout.take().unwrap();
+        Self {
+            child,
+            lines: BufReader::new(stdout).lines(),
+        }
+    }
+
+    fn line(&mut self) -> Option<String> {
+        self.lines.next().map(Result::unwrap)
+    }
+
+    fn event(&mut self) -> Option<Value> {
+        let line = self.line()?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
+    }
+
+    fn end(mut self) -> (Vec<String>, ExitStatus) {
+        let mut rest = Vec::new();
+        while let Some(line) = self.line() {
+            rest.push(line);
+        }
+        (rest, self.child.wait().unwrap())
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        // It may have ended long ago.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The whole answer to a GET.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Who did what, without times.
+fn deeds(events: &[Value]) -> Vec<(String, String, String)> {
+    let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+    events
+        .iter()
+        .filter(|event| event["who"].is_string())
+        .map(|event| {
+            (
+                text(event, "who"),
+                text(event, "event"),
+                text(event, "what"),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_demo_of_ten_seconds_ends_with_everything_in_place_and_reported() {
+    let start = Instant::now();
+    let mut playing = Playing::start(&["--seed", "7", "--for", "10s", "--json"]);
+    let started = playing.event().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(2), "links come late");
+    assert_eq!(
+        (&started["event"], &started["seed"]),
+        (&"started".into(), &7.into())
+    );
+    assert!(
+        started["page"]
+            .as_str()
+            .unwrap()
+            .starts_with("http://127.0.0.1:")
+    );
+
+    let first: Vec<_> = (0..2).map(|_| playing.event().unwrap()).collect();
+    assert_eq!(first[1]["event"], "made", "{first:?}");
+    let metrics = started["metrics"].as_str().unwrap();
+    let address = metrics
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/metrics")
+        .unwrap();
+    let text = get(address, "/metrics");
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    assert!(text.contains("krane_build_info"), "{text}");
+
+    let (rest, status) = playing.end();
+    let events: Vec<Value> = rest
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let summary = events.last().unwrap();
+    assert_eq!(status.code(), Some(0), "{summary}");
+    assert_eq!(summary["event"], "summary");
+    assert_eq!(summary["ok"], true, "{summary}");
+    let number = |field: &str| summary[field].as_u64().unwrap_or_else(|| panic!("{field}"));
+    assert!(number("states_applied") >= 5, "{summary}");
+    assert!(number("apps_wanted") >= 3, "{summary}");
+    assert_eq!(number("apps_in_place"), number("apps_wanted"));
+    assert_eq!(number("apps_reported"), number("apps_wanted"));
+    assert!(
+        number("reports_delivered") >= number("apps_wanted"),
+        "{summary}"
+    );
+    assert_eq!(number("quarantined"), 0, "{summary}");
+    let told = deeds(&events);
+    let happened = |event: &str| told.iter().any(|(_, happened, _)| happened == event);
+    assert!(happened("undone") && happened("set_aside"), "{told:?}");
+    assert!(!happened("late"), "{told:?}");
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story() {
+    let told = |seed: &str| {
+        let (lines, status) = Playing::start(&["--seed", seed, "--for", "4s", "--json"]).end();
+        assert_eq!(status.code(), Some(0), "seed {seed}: {lines:?}");
+        let events: Vec<Value> = lines
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        deeds(&events)
+    };
+    let (one, two, other) = (told("3"), told("3"), told("4"));
+    // A slower run gets less far.
+    let both = one.len().min(two.len());
+    assert!(both >= 3, "{one:?}\n{two:?}");
+    assert_eq!(one[..both], two[..both]);
+    assert_ne!(one[0], other[0]);
+}
+
+#[test]
+fn ctrl_c_ends_it_at_once_and_cleanly() {
+    let mut playing = Playing::start(&["--seed", "1"]);
+    let mut shown = String::new();
+    while !shown.contains("running") {
+        shown += &playing.line().expect("the story goes on");
+    }
+    assert!(
+        !shown.contains('\x1b'),
+        "colours are for terminals: {shown:?}"
+    );
+    let asked = Instant::now();
+    let pid = rustix::process::Pid::from_child(&playing.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let (_, status) = playing.end();
+    assert_eq!(status.code(), Some(0));
+    assert!(
+        asked.elapsed() < Duration::from_secs(3),
+        "took {:?}",
+        asked.elapsed()
+    );
+}
+
+#[test]
+fn a_wrong_length_is_a_usage_error() {
+    let (_, status) = Playing::start(&["--for", "soon"]).end();
+    assert_eq!(status.code(), Some(2));
+}
