@@ -12,6 +12,7 @@ use crate::controller::{ControllerParts, ControllerWorkers};
 use crate::heartbeat::Heartbeat;
 use crate::metrics::{ActorFamilies, ActorMetrics, StoreCollector};
 use crate::ports::{ControlPlane, Server};
+use crate::release::HeldDeletes;
 use crate::root::{Root, RootArguments, RootError, RootHandle};
 use crate::server::ServerActor;
 use crate::status::StatusBoard;
@@ -91,6 +92,14 @@ impl Agent {
         self.controllers
             .iter()
             .map(|workers| Arc::clone(workers.store()))
+            .collect()
+    }
+
+    /// The held deletions of each controller.
+    pub fn held_deletes(&self) -> Vec<HeldDeletes> {
+        self.controllers
+            .iter()
+            .map(ControllerWorkers::held_deletes)
             .collect()
     }
 

@@ -18,6 +18,7 @@ use crate::lanes::LaneContext;
 use crate::metrics::{ActorMetrics, ControllerMetrics};
 use crate::ports::{Clock, Cluster, ControlPlane};
 use crate::reconciler::{Reconciler, ReconcilerMessage};
+use crate::release::HeldDeletes;
 use crate::replay::{Replay, ReplayMessage};
 use crate::reporter::{Reporter, ReporterMessage};
 use crate::resync::{Resync, ResyncMessage};
@@ -116,6 +117,15 @@ impl ControllerWorkers {
         Contact::new(
             Arc::clone(&self.store),
             self.reporter.clone(),
+            self.parts.board.clone(),
+        )
+    }
+
+    /// Its held deletions, for whoever may let them go.
+    pub fn held_deletes(&self) -> HeldDeletes {
+        HeldDeletes::new(
+            Arc::clone(&self.store),
+            self.reconciler.clone(),
             self.parts.board.clone(),
         )
     }

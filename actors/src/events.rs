@@ -119,6 +119,11 @@ pub enum Happening {
         /// How many.
         found: usize,
     },
+    /// A person allowed the deletions that were held.
+    DeletesAllowed {
+        /// How many.
+        objects: usize,
+    },
     /// An actor went down.
     ActorFailed {
         /// Its path.
@@ -168,6 +173,7 @@ impl Happening {
             Self::ResyncChanged { .. } => "resync_changed",
             Self::Disowned { .. } => "disowned",
             Self::DeletesHeld { .. } => "deletes_held",
+            Self::DeletesAllowed { .. } => "deletes_allowed",
             Self::ActorFailed { .. } => "actor_failed",
             Self::ActorRestarted { .. } => "actor_restarted",
         }

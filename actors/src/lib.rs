@@ -29,6 +29,7 @@ pub mod lanes;
 pub mod metrics;
 pub mod ports;
 pub mod reconciler;
+pub mod release;
 pub mod replay;
 pub mod reporter;
 pub mod resync;

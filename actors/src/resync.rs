@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use krane_domain::backlog::AnswerReceipt;
 use krane_domain::brake::Verdict;
-use krane_domain::desired::Change;
 use krane_domain::ids::{Moment, WorkKey};
 use krane_domain::kinds;
 use tokio::task::JoinSet;
@@ -243,15 +242,7 @@ impl Resync {
             Verdict::Release(keys) => {
                 for key in keys {
                     let asked_at = result.unknown.get(&key).copied().unwrap_or(Moment::ZERO);
-                    let is_adopted = self.store.with(|memory| {
-                        let change = Ok(Change::Delete);
-                        let receipt = memory.backlog.answer(&key, change, asked_at, now);
-                        let is_adopted = receipt == AnswerReceipt::Adopted;
-                        if is_adopted {
-                            memory.want(&key, None, now);
-                        }
-                        is_adopted
-                    });
+                    let is_adopted = self.store.with(|memory| memory.disown(&key, asked_at, now));
                     if is_adopted {
                         tracing::warn!(
                             controller,

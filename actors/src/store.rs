@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use krane_domain::backlog::{Backlog, Receipt};
+use krane_domain::backlog::{AnswerReceipt, Backlog, Receipt};
 use krane_domain::brake::Brake;
 use krane_domain::desired::{Change, Invalid, State, StreamItem};
 use krane_domain::drift::FuseMemory;
@@ -218,6 +218,25 @@ impl Memory {
             self.want(&state.key, member_of(&state.change), now);
         }
         self.backlog.adopt(states, now);
+    }
+
+    /// The control plane does not know this object, as it said when asked at `asked_at`: it is
+    /// deleted, unless the stream spoke of it since. Returns whether it is.
+    pub fn disown(&mut self, key: &ObjectKey, asked_at: Moment, now: Moment) -> bool {
+        let receipt = self.backlog.answer(key, Ok(Change::Delete), asked_at, now);
+        let is_adopted = receipt == AnswerReceipt::Adopted;
+        if is_adopted {
+            self.want(key, None, now);
+        }
+        is_adopted
+    }
+
+    /// A person allows the deletions that the brake holds (D7). Returns what is deleted now.
+    pub fn allow_deletes(&mut self, now: Moment) -> BTreeSet<ObjectKey> {
+        let held = self.brake.release(now);
+        held.into_iter()
+            .filter(|key| self.disown(key, now, now))
+            .collect()
     }
 
     /// A wanted workload changed: so may the shared objects it was part of.

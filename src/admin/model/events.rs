@@ -140,6 +140,9 @@ fn tell(what: &Happening, view: &mut EventView) {
                  none is deleted"
             );
         }
+        Happening::DeletesAllowed { objects } => {
+            view.text += &format!("a person allowed {objects} held deletions");
+        }
         Happening::ActorFailed {
             path,
             kind: _,

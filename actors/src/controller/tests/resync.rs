@@ -106,6 +106,12 @@ async fn a_control_plane_that_forgot_everything_deletes_nothing_however_often_it
         .answer("d_d5", answer(input("ns", "d5")));
     world.pass(120).await;
     assert_eq!(world.memory(|memory| memory.brake.held().len()), 99);
+    // A person lets the others go.
+    assert_eq!(world.workers.held_deletes().allow().len(), 99);
+    world
+        .until("deleted", |world| world.cluster.workloads() == 1)
+        .await;
+    assert_eq!(world.workers.held_deletes().allow().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Nodes and pods: placed, played, and patched by tests.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Node};
 use krane_testcluster::{Behaviour, ZONES};
