@@ -65,17 +65,22 @@ impl Drop for Playing {
     }
 }
 
-/// The whole answer to a GET.
-fn get(address: &str, path: &str) -> String {
+/// The whole answer to a request with this head, after its method and path.
+fn ask(address: &str, request: &str, more: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{more}\r\n{body}"
     )
     .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+fn get(address: &str, path: &str) -> String {
+    ask(address, &format!("GET {path}"), "", "")
 }
 
 /// Who did what, without times.
@@ -188,6 +193,39 @@ fn ctrl_c_ends_it_at_once_and_cleanly() {
         "took {:?}",
         asked.elapsed()
     );
+}
+
+#[test]
+fn a_button_of_the_page_is_felt_and_told() {
+    let mut playing = Playing::start(&["--seed", "2", "--json"]);
+    let started = playing.event().unwrap();
+    let address = started["page"]
+        .as_str()
+        .unwrap()
+        .trim_start_matches("http://");
+    let address = address.trim_end_matches('/').to_owned();
+    while playing.event().unwrap()["event"] != "reports" {}
+
+    let page = get(&address, "/");
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    let (_, token) = page
+        .split_once("name=\"form_token\" value=\"")
+        .expect("a form");
+    let (token, _) = token.split_once('"').unwrap();
+    let more = format!(
+        "Origin: http://{address}\r\nAccept: text/plain\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    );
+    let body = format!("form_token={token}&action=kill_actor&path=root%2Fheartbeat");
+    let answer = ask(&address, "POST /demo", &more, &body);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let told = loop {
+        let event = playing.event().unwrap();
+        if event["who"] == "you" {
+            break event;
+        }
+    };
+    assert_eq!(told["event"], "killed");
+    assert_eq!(told["what"], "kill krane's actor root/heartbeat");
 }
 
 #[test]
