@@ -28,7 +28,7 @@ KINDS = {  # kind: (OpenAPI document, definition)
     "ServiceAccount": ("api__v1", "io.k8s.api.core.v1.ServiceAccount"),
 }
 GO_STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.M | re.S)
-GO_FIELD = re.compile(r"^\s*\w+\s+(\S+)\s+`[^`]*json:\"(\w+),([^\"]*)\"", re.M)
+GO_FIELD = re.compile(r"^\s*\w+\s+(\S+)\s+`[^`]*json:\"(\w+)(?:,([^\"]*))?\"", re.M)
 
 
 def modules() -> Path:
@@ -85,7 +85,9 @@ class Builtin:
                     entry.append("always")
                 elif "omitempty" in options and not go_type.startswith("*") and not is_struct:
                     entry.append("omitted")
-                if schema.get("default") not in (None, {}, "", 0):
+                elif "omitempty" not in options and go_type.startswith("[]"):
+                    entry.append("null")
+                if schema.get("default") not in (None, {}):
                     entry += [""] * (2 - len(entry)) + [schema["default"]]
                 fields[field] = entry
             self.types[name] = {"fields": fields}

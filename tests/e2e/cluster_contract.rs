@@ -9,6 +9,7 @@ mod admin;
 mod disruptions;
 mod in_pod;
 mod refusals;
+mod twins;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::defaults;
 use super::field_set::FieldSet;
-use super::normal::normal;
+use super::normal::{normal, unwritten};
 use super::ownership::{Manager, Managers, Operation};
 use super::refusals::{self, Status};
 use super::schema::{Kind, Type};
@@ -125,15 +125,23 @@ pub(super) fn update(
     }
     let nothing = nothing(kind);
     let manager = writer.entry(kind, Operation::Update);
-    own(
-        root,
-        live.map_or(&nothing, |live| &live.value),
-        &value,
-        &manager,
-        &writer.time,
-        &mut managers,
-    );
+    let old = live.map_or(&nothing, |live| &live.value);
+    let time = &writer.time;
+    if &*writer.subresource == "scale" {
+        // A scale of zero is not written: it takes the field from whoever has it, and owns nothing.
+        let (old, new) = (scale_of(old), scale_of(&value));
+        own(root, &old, &new, &manager, time, &mut managers);
+    } else {
+        own(root, old, &value, &manager, time, &mut managers);
+    }
     Ok(Owned { value, managers })
+}
+
+fn scale_of(object: &Value) -> Value {
+    match object["spec"]["replicas"].as_i64() {
+        None | Some(0) => json!({"spec": {}}),
+        Some(replicas) => json!({"spec": {"replicas": replicas}}),
+    }
 }
 
 /// Makes a manager own what it changed.
@@ -176,7 +184,10 @@ fn before_first_apply(kind: &Kind, live: &Value, writer: &Writer) -> Managers {
 }
 
 fn nothing(kind: &Kind) -> Value {
-    json!({"apiVersion": kind.api_version(), "kind": kind.name, "metadata": {}})
+    if kind.is_custom {
+        return json!({"apiVersion": kind.api_version(), "kind": kind.name, "metadata": {}});
+    }
+    unwritten(&kind.root)
 }
 
 /// Removes what the manager applied last time and now does not, unless somebody else owns it.

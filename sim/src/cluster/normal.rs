@@ -14,11 +14,25 @@ pub(super) struct Inconvertible(pub(super) String);
 
 /// The stored form. Values of custom kinds keep their zeros.
 pub(super) fn normal(of: &Type, value: Value, is_custom: bool) -> Result<Value, Inconvertible> {
-    Normal { is_custom }.value(of, value)
+    let normal = Normal {
+        is_custom,
+        has_nulls: false,
+    };
+    normal.value(of, value)
+}
+
+/// What an object looks like before anything was written to it.
+pub(super) fn unwritten(of: &Type) -> Value {
+    let normal = Normal {
+        is_custom: false,
+        has_nulls: true,
+    };
+    normal.value(of, json!({})).unwrap_or_default()
 }
 
 struct Normal {
     is_custom: bool,
+    has_nulls: bool,
 }
 
 impl Normal {
@@ -57,7 +71,14 @@ impl Normal {
         for (name, field) in &schema().fields_of(id).fields {
             let value = match map.remove(name) {
                 None | Some(Value::Null) if field.presence == Presence::Always => json!({}),
-                None | Some(Value::Null) => continue,
+                None | Some(Value::Null) => match &field.default {
+                    Some(default) if self.is_custom => default.clone(),
+                    _ if self.has_nulls && field.presence == Presence::Null => {
+                        kept.insert(name.clone(), Value::Null);
+                        continue;
+                    }
+                    _ => continue,
+                },
                 Some(value) => value,
             };
             let value = self.value(&field.of, value)?;

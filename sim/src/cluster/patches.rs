@@ -113,10 +113,7 @@ pub(super) fn json(target: &mut Value, operations: &Value) -> Result<(), Status>
         let path = text("path");
         let done = match text("op") {
             "test" => target.pointer(path) == Some(&value),
-            "replace" => target
-                .pointer_mut(path)
-                .map(|found| *found = value)
-                .is_some(),
+            "replace" => replace(target, path, value).is_some(),
             "add" => add(target, path, value).is_some(),
             "remove" => remove(target, path).is_some(),
             _ => false,
@@ -148,6 +145,17 @@ fn add(target: &mut Value, path: &str, value: Value) -> Option<()> {
             items.insert(index, value);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+    }
+    Some(())
+}
+
+/// A field that is not there is added, as the real server does it.
+fn replace(target: &mut Value, path: &str, value: Value) -> Option<()> {
+    let (parent, last) = split(path)?;
+    if let Some(map) = target.pointer_mut(parent)?.as_object_mut() {
+        map.insert(last, value);
+    } else {
+        *target.pointer_mut(path)? = value;
     }
     Some(())
 }

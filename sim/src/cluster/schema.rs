@@ -69,6 +69,8 @@ pub(super) struct Struct {
 pub(super) struct Field {
     pub(super) of: Type,
     pub(super) presence: Presence,
+    /// What a field of a custom kind has when it was not given.
+    pub(super) default: Option<Value>,
 }
 
 /// When a field is in the stored object.
@@ -80,6 +82,8 @@ pub(super) enum Presence {
     Omitted,
     /// Always.
     Always,
+    /// Whenever it was given; what was never written shows it as null.
+    Null,
 }
 
 /// A kind of objects.
@@ -238,10 +242,17 @@ impl Reader<'_> {
             let presence = match entry.get(1).and_then(Value::as_str) {
                 Some("always") => Presence::Always,
                 Some("omitted") => Presence::Omitted,
+                Some("null") => Presence::Null,
                 _ => Presence::Given,
             };
             let of = self.of(&entry[0]);
-            (name.clone(), Field { of, presence })
+            let default = entry.get(2).cloned();
+            let field = Field {
+                of,
+                presence,
+                default,
+            };
+            (name.clone(), field)
         });
         Struct {
             fields: fields.collect(),

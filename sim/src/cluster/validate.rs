@@ -2,6 +2,7 @@
 
 mod metadata;
 mod pod;
+mod policy;
 
 use krane_domain::object::Resource;
 use serde_json::Value;
@@ -17,7 +18,7 @@ pub(super) fn created(kind: &Kind, object: &Value) -> Vec<Broken> {
         "Pod" => pod::pod_spec("spec", &object["spec"], &mut broken),
         "ReplicaSet" | "Deployment" => workload(object, &mut broken),
         "Secret" => secret(object, &mut broken),
-        "CiliumNetworkPolicy" => policy(object, &mut broken),
+        "CiliumNetworkPolicy" => policy::broken(object, &mut broken),
         _ => {}
     }
     broken
@@ -111,37 +112,6 @@ fn secret(object: &Value, broken: &mut Vec<Broken>) {
                 let field = "data[.dockerconfigjson]";
                 let value = Value::from("<secret contents redacted>");
                 broken.push(Broken::invalid(field, &value, "invalid character in JSON"));
-            }
-        }
-    }
-}
-
-/// What the definition of the kind demands of a policy.
-fn policy(object: &Value, broken: &mut Vec<Broken>) {
-    let specs = object["specs"].as_array().into_iter().flatten();
-    for spec in specs.chain(object.get("spec")) {
-        let halves = ["endpointSelector", "nodeSelector"];
-        let count = halves
-            .iter()
-            .filter(|half| spec.get(**half).is_some())
-            .count();
-        if count != 1 {
-            let text = "spec in body must validate one and only one schema (oneOf)";
-            broken.push(Broken::invalid("spec", &Value::Null, text));
-        }
-        for rule in spec["ingress"].as_array().into_iter().flatten() {
-            for ports in rule["toPorts"].as_array().into_iter().flatten() {
-                for port in ports["ports"].as_array().into_iter().flatten() {
-                    let protocol = &port["protocol"];
-                    let known = ["TCP", "UDP", "SCTP", "ICMP", "ICMPV6", "ANY"];
-                    if protocol
-                        .as_str()
-                        .is_some_and(|found| !known.contains(&found))
-                    {
-                        let field = "spec.ingress.toPorts.ports.protocol";
-                        broken.push(Broken::unsupported(field, protocol, &known));
-                    }
-                }
             }
         }
     }

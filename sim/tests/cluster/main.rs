@@ -6,4 +6,5 @@
 )]
 
 mod contract;
+mod edits;
 mod life;

@@ -11,7 +11,12 @@
 )]
 
 pub mod applies;
+pub mod edits;
+pub mod memory;
+pub mod other;
 pub mod reads;
+pub mod sequences;
+pub mod twins;
 pub mod watches;
 
 use std::any::Any;

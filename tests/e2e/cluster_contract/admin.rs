@@ -14,7 +14,7 @@ use krane_testcontract::Admin;
 pub(super) struct KubeAdmin(pub(super) Client);
 
 impl KubeAdmin {
-    fn api(&self, object: &ObjectRef) -> Api<DynamicObject> {
+    pub(super) fn api(&self, object: &ObjectRef) -> Api<DynamicObject> {
         let resource = object.resource;
         let kind = GroupVersionKind::gvk(resource.group(), resource.version(), resource.kind());
         let kind = ApiResource::from_gvk_with_plural(&kind, resource.plural());

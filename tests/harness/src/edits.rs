@@ -1,12 +1,8 @@
-//! What other people do to the objects of krane: every kind of edit of `ssa-facts.md` §4 that a plain apply undoes, and
-//! those that need the exclusive subtrees (D11a).
+//! What other people do to the objects of a real cluster, and how krane undoes it.
 
 mod change;
-mod namespace;
-mod policy;
-mod replica_set;
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use kube::{
     Api, ResourceExt as _,
@@ -17,27 +13,14 @@ use serde_json::Value;
 
 use crate::{Api as Admin, Failure, Outcome, eventually, limits};
 
-pub use change::Change;
-pub use namespace::NAMESPACE_EDITS;
-pub use policy::{POLICY_EDITS, POLICY_INTRUSIONS};
-pub use replica_set::{REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS};
+pub use change::carry_out;
+pub use krane_testcontract::edits::{
+    Change, Edit, NAMESPACE_EDITS, POLICY_EDITS, POLICY_INTRUSIONS, REPLICA_SET_EDITS,
+    REPLICA_SET_INTRUSIONS,
+};
 
 /// Generous beside the 250 ms it should take.
 const RECOVERY: Duration = Duration::from_secs(12);
-
-/// Changes one object in one way.
-#[derive(Clone, Copy)]
-pub struct Edit {
-    /// What it does, in words.
-    pub name: &'static str,
-    pub(crate) change: fn(&Value) -> Change,
-}
-
-impl fmt::Debug for Edit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
 
 /// An object that edits are tried on.
 #[derive(Clone)]
@@ -102,7 +85,9 @@ impl Victim {
     pub async fn suffer(&self, edit: &Edit) -> Outcome {
         let live = serde_json::to_value(self.api.get(&self.name).await?)?;
         let change = (edit.change)(&live);
-        let done = change.carry_out(&self.api, &self.name).await;
+        let done = carry_out(change, &self.api, &self.name)
+            .await
+            .map_err(Failure::from);
         done.map_err(|failure| Failure::new(format!("{}: {}: {failure}", self.what, edit.name)))
     }
 

@@ -23,10 +23,15 @@ pub(super) fn pod_spec(path: &str, spec: &Value, broken: &mut Vec<Broken>) {
         .as_array()
         .map_or(&[][..], Vec::as_slice);
     for (list, containers) in [("initContainers", inits), ("containers", containers)] {
+        let names = containers.iter().map(|each| &each["name"]);
+        unique(&format!("{path}.{list}"), "name", names, broken);
         for (index, each) in containers.iter().enumerate() {
             container(&format!("{path}.{list}[{index}]"), each, &volumes, broken);
         }
     }
+    let names = spec["volumes"].as_array().into_iter().flatten();
+    let names = names.map(|volume| &volume["name"]);
+    unique(&format!("{path}.volumes"), "name", names, broken);
     let policies = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
     one_of(
         format!("{path}.dnsPolicy"),
@@ -156,13 +161,11 @@ fn container(path: &str, container: &Value, volumes: &BTreeSet<&str>, broken: &m
         ] {
             at_least_zero(&field, &container[probe], number, broken);
         }
-        let count = ["exec", "httpGet", "tcpSocket", "grpc"]
-            .iter()
-            .filter(|handler| container[probe].get(**handler).is_some())
-            .count();
-        if container.get(probe).is_some() && count == 0 {
-            broken.push(Broken::required(field, "must specify a handler type"));
-        }
+        handler(&field, &container[probe], broken);
+    }
+    for hook in ["postStart", "preStop"] {
+        let field = format!("{path}.lifecycle.{hook}");
+        handler(&field, &container["lifecycle"][hook], broken);
     }
     resources(path, &container["resources"], broken);
     let mounts = container["volumeMounts"].as_array();
@@ -176,6 +179,20 @@ fn container(path: &str, container: &Value, volumes: &BTreeSet<&str>, broken: &m
                 text: format!("Not found: {}", mount["name"]),
             });
         }
+    }
+}
+
+/// A probe or hook does exactly one thing.
+fn handler(path: &str, handler: &Value, broken: &mut Vec<Broken>) {
+    let mut given = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"]
+        .into_iter()
+        .filter(|known| handler.get(known).is_some());
+    if !handler.is_null() && given.next().is_none() {
+        broken.push(Broken::required(path, "must specify a handler type"));
+    }
+    for other in given {
+        let text = "may not specify more than 1 handler type";
+        broken.push(Broken::forbidden(format!("{path}.{other}"), text));
     }
 }
 
@@ -202,6 +219,25 @@ fn resources(path: &str, resources: &Value, broken: &mut Vec<Broken>) {
                 let field = format!("{path}.resources.requests");
                 broken.push(Broken::invalid(field, amount, &text));
             }
+        }
+    }
+}
+
+/// No two items of a list have the same name.
+fn unique<'a>(
+    path: &str,
+    field: &str,
+    names: impl Iterator<Item = &'a Value>,
+    broken: &mut Vec<Broken>,
+) {
+    let mut seen = BTreeSet::new();
+    for (index, name) in names.enumerate() {
+        if !seen.insert(name.to_string()) {
+            broken.push(Broken {
+                reason: "FieldValueDuplicate",
+                field: format!("{path}[{index}].{field}"),
+                text: format!("Duplicate value: {name}"),
+            });
         }
     }
 }

@@ -1,0 +1,53 @@
+//! What other people do to the objects of krane: every kind of edit of `ssa-facts.md` §4 that a
+//! plain apply undoes, and those that need the exclusive subtrees (D11a).
+
+mod namespace;
+mod policy;
+mod replica_set;
+
+use std::fmt;
+
+use serde_json::Value;
+
+pub use namespace::NAMESPACE_EDITS;
+pub use policy::{POLICY_EDITS, POLICY_INTRUSIONS};
+pub use replica_set::{REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS};
+
+/// Changes one object in one way.
+#[derive(Clone, Copy)]
+pub struct Edit {
+    /// What it does, in words.
+    pub name: &'static str,
+    /// The request for an object that is as given.
+    pub change: fn(&Value) -> Change,
+}
+
+impl fmt::Debug for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A request that changes an object.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A JSON patch, under this manager.
+    Patch(&'static str, Value),
+    /// A merge patch, as `kubectl edit`.
+    Merge(Value),
+    /// A strategic merge patch, as `kubectl set image` and `kubectl patch`.
+    Strategic(Value),
+    /// `kubectl scale`.
+    Scale(i32),
+    /// A forced server-side apply of this manager.
+    Apply(&'static str, Value),
+    /// A server-side apply of this manager that gives way to others.
+    Propose(&'static str, Value),
+    /// The whole object put in its place, as `kubectl replace`.
+    Put(Value),
+}
+
+/// Who edits, unless a change says otherwise.
+pub const EDITOR: &str = "kubectl-edit";
+/// Who replaces whole objects.
+pub const REPLACER: &str = "kubectl-replace";
