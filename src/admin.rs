@@ -4,6 +4,7 @@ pub mod actions;
 mod api;
 pub mod feed;
 pub mod guard;
+pub mod held;
 pub mod metrics;
 pub mod model;
 mod page;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware;
+use krane_actors::release::HeldDeletes;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +47,7 @@ pub fn router(
     feed: &Arc<Feed>,
     access: &Arc<Access>,
     desk: &Desk,
+    held: &Arc<[HeldDeletes]>,
     stop: CancellationToken,
 ) -> Router {
     let api = api::router(ApiState {
@@ -56,5 +59,6 @@ pub fn router(
         demo: desk.0.clone(),
     });
     page.merge(api)
+        .merge(held::router(Arc::clone(held)))
         .layer(middleware::from_fn_with_state(Arc::clone(access), guard))
 }

@@ -1,5 +1,6 @@
 //! The command line: what a person types and reads. Data goes to stdout, chatter to stderr.
 
+mod allow_deletes;
 mod check_config;
 #[cfg(feature = "demo")]
 mod demo;
@@ -15,6 +16,7 @@ use clap::{Parser, Subcommand};
 
 use crate::settings::LoadInput;
 pub(crate) use crate::version;
+use allow_deletes::AllowDeletes;
 use check_config::CheckConfig;
 #[cfg(feature = "demo")]
 use demo::Demo;
@@ -38,6 +40,8 @@ enum Verb {
     Demo(Demo),
     /// Check the configuration and start nothing.
     CheckConfig(CheckConfig),
+    /// Let go of the deletions that the brake holds.
+    AllowDeletes(AllowDeletes),
     /// Print name, version, commit and compiler.
     Version,
 }
@@ -57,6 +61,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::CheckConfig(check),
         }) => check.execute(process, &terminal),
+        Ok(Cli {
+            verb: Verb::AllowDeletes(allow),
+        }) => allow.execute(&terminal),
         Ok(Cli {
             verb: Verb::Version,
         }) => terminal.data(&format!("krane {}\n", version::LONG)),

@@ -20,7 +20,8 @@ pub struct HeldDeletes {
 }
 
 impl HeldDeletes {
-    pub(crate) fn new(
+    /// Those in this store; the reconciler is told when they are let go.
+    pub fn new(
         store: Arc<Store>,
         reconciler: Address<ReconcilerMessage>,
         board: StatusBoard,

@@ -106,7 +106,11 @@ impl Running {
             writes,
             epoch: Epoch::new(SystemClock::new().unix_seconds(), board.now()),
         };
-        let admin = Admin { sources, controls };
+        let admin = Admin {
+            sources,
+            controls,
+            held: agent.held_deletes().into(),
+        };
         let servers = servers::servers(settings, listeners, registry, &view, admin)?;
         let root = agent.start(servers).await.map_err(RunError::Start)?;
         view.watch(Arc::clone(root.watchdog()));

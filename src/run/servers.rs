@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use krane_actors::agent::Servers;
 use krane_actors::ports::Server;
+use krane_actors::release::HeldDeletes;
 use krane_actors::tree;
 use prometheus::Registry;
 use rustls::ServerConfig;
@@ -83,6 +84,8 @@ pub(super) struct Admin {
     pub(super) sources: Sources,
     /// The controls of a demo.
     pub(super) controls: Controls,
+    /// What a person may let go.
+    pub(super) held: Arc<[HeldDeletes]>,
 }
 
 pub(super) fn servers(
@@ -140,12 +143,12 @@ fn admin_server(
     let access = Arc::new(Access::new(address, settings.admin.token.clone()));
     let feed = Feed::new(admin.sources);
     let desk = Desk::new(admin.controls, form_token()?);
-    let shown = Arc::clone(&feed);
+    let (shown, held) = (Arc::clone(&feed), admin.held);
     let http = HttpServer {
         listener: listener.into_std().map_err(RunError::Listener)?,
         tls: None,
         patience: tree::SIDE_SERVER_PATIENCE,
-        app: move |stop| App::new(admin::router(&shown, &access, &desk, stop)),
+        app: move |stop| App::new(admin::router(&shown, &access, &desk, &held, stop)),
     };
     Ok(Arc::new(AdminServer { http, feed }))
 }

@@ -38,8 +38,26 @@ async fn what_the_control_plane_no_longer_knows_goes_but_never_much_at_once() ->
         .check_settled(&wanted, &gone)
         .await
         .map_err(krane_testharness::Failure::new)?;
-    // Named again, they are wanted again.
-    world.push_all(&wanted[..10]);
+    let admin = format!("127.0.0.1:{}", agent.admin_port());
+    let allow = async |more: &[&str]| -> Outcome<(Option<i32>, String)> {
+        let output = tokio::process::Command::new(crate::KRANE)
+            .args(["allow-deletes", "deployments", "--admin", &admin])
+            .args(more)
+            .output()
+            .await?;
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok((output.status.code(), shown))
+    };
+    let (code, shown) = allow(&[]).await?;
+    assert_eq!((code, shown.lines().count()), (Some(1), 10), "{shown}");
+    metric_is(&agent, "krane_deletes_held", 10).await?;
+    // Named again, they are wanted again; one is not, and a person lets it go.
+    let unknown = wanted.remove(0);
+    world.push_all(&wanted[..9]);
+    metric_is(&agent, "krane_deletes_held", 1).await?;
+    assert_eq!(allow(&["--yes"]).await?.0, Some(0));
+    let mut gone = gone;
+    gone.push(unknown);
     metric_is(&agent, "krane_deletes_held", 0).await?;
     world
         .settles("all are still there", &wanted, &gone, limits::LONG)

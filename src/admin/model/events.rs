@@ -141,7 +141,7 @@ fn tell(what: &Happening, view: &mut EventView) {
             );
         }
         Happening::DeletesAllowed { objects } => {
-            view.text += &format!("a person allowed {objects} held deletions");
+            view.text = format!("a person allowed {objects} held deletions");
         }
         Happening::ActorFailed {
             path,

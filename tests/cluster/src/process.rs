@@ -6,6 +6,7 @@ use std::{
     os::unix::process::CommandExt as _,
     path::PathBuf,
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -111,9 +112,15 @@ impl Process {
         }
     }
 
-    /// SIGSTOP: it keeps its connections and answers nothing.
+    /// SIGSTOP: it keeps its connections and answers nothing. Returns when its last thread has stopped: the signal
+    /// reaches them one by one.
     pub(crate) fn pause(&self) -> Result<(), Error> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        let limit = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < limit && !self.id().is_none_or(is_stopped) {
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// SIGCONT.
@@ -149,4 +156,17 @@ impl Process {
     pub(crate) fn tail(&self) -> String {
         tail_of(&self.program.log)
     }
+}
+
+/// Whether every thread of this process has stopped. Where that cannot be read, nobody can wait for it.
+fn is_stopped(id: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{id}/task")) else {
+        return true;
+    };
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // `pid (name) state …`, and the name may hold anything.
+        stat.rsplit_once(')')
+            .is_none_or(|(_, rest)| rest.trim_start().starts_with(['T', 't']))
+    })
 }

@@ -1,8 +1,11 @@
 //! Who may look.
 
+use std::collections::BTreeSet;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::{Request, StatusCode};
+use krane_domain::ids::ObjectKey;
 
 use super::world::World;
 
@@ -126,4 +129,31 @@ async fn nothing_can_be_changed_without_a_demo() {
         }
     }
     assert!(!world.get("/").await.text.contains("<form method=\"post\""));
+}
+
+/// D7: the one change without `admin.actions`, for programs that say what they want.
+#[tokio::test(start_paused = true)]
+async fn held_deletes_are_let_go_by_who_asks_for_exactly_that() {
+    let world = World::new();
+    let keys: BTreeSet<_> = (0..9)
+        .map(|number| ObjectKey::new("ns", format!("d{number}")))
+        .collect();
+    world.store.with(|memory| {
+        memory.brake.judge(keys.clone(), 20, 10, world.board.now());
+    });
+    let held = || world.store.with(|memory| memory.brake.held().len());
+    let path = "/api/v1/controllers/deployments/allow-deletes";
+    let ask = |path, value| {
+        let request = Request::post(path).header("x-krane-confirm", value);
+        world.ask(request.header("host", "localhost"))
+    };
+    assert_eq!(ask(path, "").await.status, StatusCode::FORBIDDEN);
+    let unknown = ask("/api/v1/controllers/x/allow-deletes", "allow-deletes");
+    assert_eq!(unknown.await.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.get(path).await.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(held(), 9);
+    let answer = ask(path, "allow-deletes").await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert!(answer.text.contains("ns/d8"), "{}", answer.text);
+    assert_eq!(held(), 0);
 }

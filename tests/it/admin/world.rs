@@ -16,9 +16,11 @@ use krane::admin::model::{Epoch, Identity, Sources};
 use krane::admin::{self, Desk};
 use krane::rpc::health::{HealthView, Readiness};
 use krane::settings::SecretSource;
+use krane_actors::address::Address;
 use krane_actors::chance::Chance;
 use krane_actors::events::Happening;
 use krane_actors::ports::StreamEnd;
+use krane_actors::release::HeldDeletes;
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use krane_actors::tree::TREE;
@@ -98,7 +100,13 @@ impl World {
         let access = Access::new(listen.parse().unwrap(), token.map(SecretSource::fixed));
         let stop = CancellationToken::new();
         let desk = Desk::new(controls, "form-token".to_owned());
-        let router = admin::router(&feed, &Arc::new(access), &desk, stop.clone());
+        let reconciler = Address::vacant("root/deployments/intake/reconciler", 1);
+        let held = [HeldDeletes::new(
+            Arc::clone(&store),
+            reconciler,
+            board.clone(),
+        )];
+        let router = admin::router(&feed, &Arc::new(access), &desk, &held.into(), stop.clone());
         Self {
             board,
             store,
