@@ -28,6 +28,10 @@ e2e *ARGS:
 bench *ARGS:
     scripts/bench {{ARGS}}
 
+# The live page of `krane demo` in headless Chromium
+page *ARGS:
+    scripts/page {{ARGS}}
+
 # Everything a change must pass, from a clean clone
 test-all:
     scripts/test-all

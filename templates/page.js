@@ -115,7 +115,8 @@ document.addEventListener("submit", async (event) => {
   const said = document.getElementById("said");
   event.submitter.blur();
   try {
-    const response = await fetch(form.action, { method: "POST", body, headers: { accept: "text/plain" } });
+    // A button of that name hides the form's own property.
+    const response = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { accept: "text/plain" } });
     said.textContent = await response.text();
   } catch {
     said.textContent = "The server does not answer.";

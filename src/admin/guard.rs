@@ -120,9 +120,8 @@ pub async fn guard(State(access): State<Arc<Access>>, request: Request, next: Ne
 
 /// Whether a form was sent by a page of this server: by what browsers say of it, if they do.
 pub fn is_from_here(uri: &Uri, headers: &HeaderMap) -> bool {
-    let site = headers.get("sec-fetch-site");
-    if site.is_some_and(|site| site != "same-origin") {
-        return false;
+    if let Some(site) = headers.get("sec-fetch-site") {
+        return site == "same-origin";
     }
     let Some(origin) = headers.get(ORIGIN) else {
         return true;

@@ -95,6 +95,10 @@ async fn forms_of_others_do_nothing() {
     let good = "form_token=form-token&action=cut_stream";
     for (form, headers) in [
         ("form_token=guessed&action=cut_stream", &[][..]),
+        (
+            "form_token=guessed&action=cut_stream",
+            &[("sec-fetch-site", "same-origin")],
+        ),
         (good, &[("origin", "http://evil.example")]),
         (good, &[("origin", "null")]),
         (good, &[("sec-fetch-site", "cross-site")]),
