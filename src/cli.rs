@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::settings::LoadInput;
-pub(crate) use crate::version;
+use crate::version;
 use allow_deletes::AllowDeletes;
 use check_config::CheckConfig;
 #[cfg(feature = "demo")]

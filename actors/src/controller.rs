@@ -16,7 +16,7 @@ use crate::chance::Chance;
 use crate::contact::Contact;
 use crate::lanes::LaneContext;
 use crate::metrics::{ActorMetrics, ControllerMetrics};
-use crate::ports::{Clock, Cluster, ControlPlane};
+use crate::ports::{Clock, Cluster, ControlPlane, PasswordSource};
 use crate::reconciler::{Reconciler, ReconcilerMessage};
 use crate::release::HeldDeletes;
 use crate::replay::{Replay, ReplayMessage};
@@ -35,6 +35,8 @@ pub struct ControllerParts {
     pub controller: Controller,
     /// The settings that change what is decided.
     pub rules: Rules,
+    /// The password in `rules`, re-read: `registry.password_file` may change while krane runs.
+    pub registry_password: Option<PasswordSource>,
     /// The cluster, with limits of this controller's own.
     pub cluster: Arc<dyn Cluster>,
     /// The control plane, over a connection of this controller's own.
@@ -189,6 +191,7 @@ impl ControllerWorkers {
         let lanes = LaneContext {
             store: Arc::clone(&self.store),
             cluster: Arc::clone(&self.parts.cluster),
+            registry_password: self.parts.registry_password.clone(),
             clock: Arc::clone(&self.parts.clock),
             board: self.parts.board.clone(),
             writes: Arc::clone(&self.parts.writes),

@@ -23,7 +23,7 @@ use krane_domain::report::Report;
 
 use crate::events::Happening;
 use crate::metrics::ControllerMetrics;
-use crate::ports::{Clock, Cluster};
+use crate::ports::{Clock, Cluster, PasswordSource};
 use crate::status::StatusBoard;
 use crate::store::Store;
 
@@ -37,6 +37,8 @@ pub struct LaneContext {
     pub store: Arc<Store>,
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
+    /// The registry's password as it is now, if there is a registry.
+    pub registry_password: Option<PasswordSource>,
     /// Wall clock, for holds.
     pub clock: Arc<dyn Clock>,
     /// The tree's clock.

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use krane_domain::desired::{Change, Invalid, StreamItem};
 use krane_domain::ids::ObjectKey;
-use krane_domain::kinds::WatchSpec;
+use krane_domain::kinds::{Password, WatchSpec};
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
 use krane_domain::pod::PodDigest;
 use krane_domain::refusal::Refusal;
@@ -176,6 +176,9 @@ pub enum WatchEnd {
     /// It failed; the text says how.
     Failed(String),
 }
+
+/// Gives the password of the registry as it is now: its file may have changed.
+pub type PasswordSource = Arc<dyn Fn() -> Password + Send + Sync>;
 
 /// The process's monotonic clock.
 pub trait Clock: Send + Sync + fmt::Debug + 'static {

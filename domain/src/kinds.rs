@@ -10,7 +10,7 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use rules::{PullSecret, ReportAddress, Rules};
+pub use rules::{Password, PullSecret, ReportAddress, Rules};
 
 use crate::desired::Invalid;
 use crate::ids::{Controller, ObjectKey, SharedKey};

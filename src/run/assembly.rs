@@ -115,7 +115,7 @@ impl Running {
         let root = agent.start(servers).await.map_err(RunError::Start)?;
         view.watch(Arc::clone(root.watchdog()));
         tracing::info!(
-            version = crate::cli::version::LONG,
+            version = crate::version::LONG,
             rpc_port = settings.rpc_port,
             "krane started"
         );
@@ -177,8 +177,8 @@ fn identity(settings: &Settings) -> Identity {
         instance: settings.instance_id.clone(),
         platform: settings.region.platform.clone(),
         region: settings.region.name.clone(),
-        version: crate::cli::version::LONG,
-        short_version: crate::cli::version::VERSION,
+        version: crate::version::LONG,
+        short_version: crate::version::VERSION,
     }
 }
 
@@ -195,6 +195,7 @@ fn parts(
     let deployments = ControllerParts {
         controller,
         rules: world.rules,
+        registry_password: ports::registry_password(settings),
         cluster: world.cluster,
         control_plane: world.deployments,
         clock: Arc::new(SystemClock::new()),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use krane_actors::ports::{Clock, ControlPlane};
+use krane_actors::ports::{Clock, ControlPlane, PasswordSource};
 use krane_domain::ids::Controller;
-use krane_domain::kinds::{PullSecret, ReportAddress, Rules};
+use krane_domain::kinds::{Password, PullSecret, ReportAddress, Rules};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use secrecy::ExposeSecret;
 
@@ -14,7 +14,7 @@ use super::RunError;
 use crate::edge::cluster::{ApiObserver, CallLimits, RequestDone};
 use crate::edge::control_plane::{CallObserver, ControlPlaneAccess, GrpcControlPlane, Timing};
 use crate::edge::wire::Wire;
-use crate::settings::{self, Settings};
+use crate::settings::{self, SecretSource, Settings};
 use crate::version;
 
 /// The clock on the wall.
@@ -69,7 +69,7 @@ pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
         pull_secret: settings.registry.as_ref().map(|registry| PullSecret {
             url: registry.url.clone(),
             username: registry.username.clone(),
-            password: registry.password.current().expose_secret().to_owned(),
+            password: password(&registry.password),
         }),
         is_cilium_required: settings.cilium.required,
         secrets_audience: settings.secrets.audience.as_deref().map(Arc::from),
@@ -80,6 +80,16 @@ pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
             settings::ReportAddress::Ip => ReportAddress::Ip,
         },
     }
+}
+
+/// The password of the registry, read again whenever a pull secret is compared (D35).
+pub(super) fn registry_password(settings: &Settings) -> Option<PasswordSource> {
+    let source = settings.registry.as_ref()?.password.clone();
+    Some(Arc::new(move || password(&source)))
+}
+
+fn password(source: &SecretSource) -> Password {
+    Password::new(source.current().expose_secret())
 }
 
 /// The mapping to the wire of one controller.

@@ -39,6 +39,7 @@ fn agent(cluster: &FakeCluster, control_plane: &FakeControlPlane, board: &Status
         controllers: vec![ControllerParts {
             controller: Controller::Deployments,
             rules: Rules::default(),
+            registry_password: None,
             cluster: Arc::new(cluster.clone()),
             control_plane: Arc::new(control_plane.clone()),
             clock: Arc::new(StoppedClock),

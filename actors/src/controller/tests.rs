@@ -3,6 +3,7 @@
 mod harness;
 mod isolation;
 mod outdated;
+mod registry;
 mod replay;
 mod reports;
 mod resync;

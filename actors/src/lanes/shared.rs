@@ -112,7 +112,16 @@ fn render(shared: &SharedKey, context: &LaneContext) -> Option<Rendered> {
     });
     members.sort();
     members.dedup();
-    kinds::render_shared(shared, &members, context.store.rules())
+    let rules = context.store.rules();
+    match (shared, &context.registry_password) {
+        (SharedKey::PullSecret(_), Some(password)) => {
+            kinds::render_shared(shared, &members, &rules.with_password(password()))
+        }
+        (
+            SharedKey::PullSecret(_) | SharedKey::Namespace(_) | SharedKey::IsolationPolicy { .. },
+            _,
+        ) => kinds::render_shared(shared, &members, rules),
+    }
 }
 
 /// What has the name of a namespace.

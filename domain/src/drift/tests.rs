@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Decision, Difference, DifferenceKind, decide};
 use crate::ids::SharedKey;
 use crate::kinds::deployment::{DeploymentInput, validate};
-use crate::kinds::{Desired, Member, PullSecret, Rules, render_shared};
+use crate::kinds::{Desired, Member, Password, PullSecret, Rules, render_shared};
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::testing::{applied_json, fields_of, full_input};
 
@@ -20,7 +20,7 @@ fn rules() -> Rules {
     let credentials = PullSecret {
         url: "registry.example".to_owned(),
         username: "user".to_owned(),
-        password: "password".to_owned(),
+        password: Password::new("password"),
     };
     Rules {
         pull_secret: Some(credentials),

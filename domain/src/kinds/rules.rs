@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use zeroize::Zeroizing;
+
 /// What an operator may choose about rendering, validation and reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -40,6 +42,18 @@ impl Rules {
     }
 }
 
+impl Rules {
+    /// The same rules after the password of the registry changed.
+    #[must_use]
+    pub fn with_password(&self, password: Password) -> Self {
+        let mut rules = self.clone();
+        if let Some(secret) = &mut rules.pull_secret {
+            secret.password = password;
+        }
+        rules
+    }
+}
+
 impl Default for Rules {
     fn default() -> Self {
         Self::new("krane")
@@ -53,8 +67,8 @@ pub struct PullSecret {
     pub url: String,
     /// User name.
     pub username: String,
-    /// Password. Secret.
-    pub password: String,
+    /// The password as it was when this was made.
+    pub password: Password,
 }
 
 impl fmt::Debug for PullSecret {
@@ -63,6 +77,28 @@ impl fmt::Debug for PullSecret {
         f.debug_struct("PullSecret")
             .field("url", &self.url)
             .finish_non_exhaustive()
+    }
+}
+
+/// A password: wiped when it is dropped, and shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(Zeroizing<String>);
+
+impl Password {
+    /// This text.
+    pub fn new(text: &str) -> Self {
+        Self(Zeroizing::new(text.to_owned()))
+    }
+
+    /// The text, for the one object that holds it.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
     }
 }
 

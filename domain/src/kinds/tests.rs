@@ -2,8 +2,8 @@ use serde_json::json;
 
 use super::deployment::{DeploymentInput, validate};
 use super::{
-    Desired, PullSecret, Rules, can_do_without, member_of_live, question_id, render_shared,
-    shared_keys,
+    Desired, Password, PullSecret, Rules, can_do_without, member_of_live, question_id,
+    render_shared, shared_keys,
 };
 use crate::ids::{Controller, ObjectKey, SharedKey};
 use crate::object::{LiveObject, Resource};
@@ -22,7 +22,7 @@ fn with_registry() -> Rules {
     let credentials = PullSecret {
         url: "r".to_owned(),
         username: "u".to_owned(),
-        password: "p".to_owned(),
+        password: Password::new("p"),
     };
     Rules {
         pull_secret: Some(credentials),

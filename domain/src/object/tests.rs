@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::{LiveObject, Resource};
 use crate::ids::SharedKey;
 use crate::kinds::deployment::{DeploymentInput, validate};
-use crate::kinds::{Desired, Member, PullSecret, Rules, render_shared};
+use crate::kinds::{Desired, Member, Password, PullSecret, Rules, render_shared};
 use crate::testing::{Edit, applied_json, full_input, list_at, minimal_input};
 
 fn replica_set() -> Value {
@@ -153,7 +153,7 @@ fn values_of_a_secret_are_kept_as_hashes() {
         pull_secret: Some(PullSecret {
             url: "r".to_owned(),
             username: "u".to_owned(),
-            password: "p".to_owned(),
+            password: Password::new("p"),
         }),
         ..Rules::default()
     };

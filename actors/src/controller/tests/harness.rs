@@ -14,6 +14,7 @@ use tokio::sync::watch::Receiver;
 use crate::chance::Chance;
 use crate::controller::{ControllerParts, ControllerWorkers};
 use crate::metrics::{ActorMetrics, ControllerFamilies};
+use crate::ports::PasswordSource;
 use crate::status::StatusBoard;
 use crate::store::Memory;
 use crate::supervisor::{
@@ -34,6 +35,7 @@ pub(super) struct World {
 /// What a test may choose.
 pub(super) struct Choices {
     pub(super) rules: Rules,
+    pub(super) registry_password: Option<PasswordSource>,
     pub(super) max_lanes: usize,
     pub(super) max_backlog: usize,
 }
@@ -42,6 +44,7 @@ impl Default for Choices {
     fn default() -> Self {
         Self {
             rules: Rules::default(),
+            registry_password: None,
             max_lanes: 8,
             max_backlog: 1 << 20,
         }
@@ -69,6 +72,7 @@ impl World {
         let parts = ControllerParts {
             controller: Controller::Deployments,
             rules: choices.rules,
+            registry_password: choices.registry_password,
             cluster: Arc::new(cluster.clone()),
             control_plane: Arc::new(control_plane.clone()),
             clock: Arc::new(StoppedClock),

@@ -162,7 +162,7 @@ fn rule(workspace: &str, environment: &str, ports: &BTreeSet<u16>) -> Value {
 fn pull_secret(reference: &ObjectRef, credentials: &PullSecret) -> Value {
     let config = json!({ "auths": { credentials.url.as_str(): {
         "username": credentials.username,
-        "password": credentials.password,
+        "password": credentials.password.expose(),
     } } });
     json!({
         "apiVersion": reference.resource.api_version(),

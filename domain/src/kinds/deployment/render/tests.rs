@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::render;
 use crate::kinds::deployment::{DeploymentInput, validate};
-use crate::kinds::{PullSecret, Rules};
+use crate::kinds::{Password, PullSecret, Rules};
 use crate::testing::{full_input, lookup, minimal_input, valid_input};
 
 const CONTAINER: &str = "spec.template.spec.containers[name=deployment]";
@@ -30,7 +30,7 @@ fn all_rules() -> Rules {
         pull_secret: Some(PullSecret {
             url: "registry.example".to_owned(),
             username: "user".to_owned(),
-            password: "password".to_owned(),
+            password: Password::new("password"),
         }),
         secrets_audience: Some("krane".into()),
         ..Rules::default()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{policy_name, render_shared, shared_key_of, shared_reference, watches};
 use crate::ids::SharedKey;
-use crate::kinds::{Member, PullSecret, Rules};
+use crate::kinds::{Member, Password, PullSecret, Rules};
 use crate::object::{LiveObject, Rendered, Resource};
 use crate::testing::{applied, applied_json};
 
@@ -31,7 +31,7 @@ fn rules() -> Rules {
         pull_secret: Some(PullSecret {
             url: "https://registry.example".to_owned(),
             username: "canary-user".to_owned(),
-            password: "canary-\"password\"".to_owned(),
+            password: Password::new("canary-\"password\""),
         }),
         ..Rules::default()
     }
