@@ -7,7 +7,7 @@ mod protocol;
 mod tasks;
 
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,14 +158,7 @@ where
                 .timer(TokioTimer::new())
                 .header_read_timeout(patience.header)
                 .serve_connection(stream, service);
-            let mut connection = pin!(connection);
-            tokio::select! {
-                result = connection.as_mut() => result,
-                () = shutdown.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            }
+            until(connection, http1::Connection::graceful_shutdown, &shutdown).await
         }
         Protocol::Http2 => {
             let connection = http2::Builder::new(OwnedTasks::default())
@@ -175,17 +168,24 @@ where
                 .keep_alive_interval(PING_AFTER)
                 .keep_alive_timeout(PING_LIMIT)
                 .serve_connection(stream, service);
-            let mut connection = pin!(connection);
-            tokio::select! {
-                result = connection.as_mut() => result,
-                () = shutdown.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            }
+            until(connection, http2::Connection::graceful_shutdown, &shutdown).await
         }
     };
     if let Err(error) = result {
         tracing::debug!(%error, "connection ended");
     }
+}
+
+/// Lets a connection go on until it ends; from `shutdown` on it takes no more requests.
+async fn until<C: Future>(
+    connection: C,
+    finish: impl FnOnce(Pin<&mut C>),
+    shutdown: &CancellationToken,
+) -> C::Output {
+    let mut connection = pin!(connection);
+    tokio::select! {
+        result = connection.as_mut() => return result,
+        () = shutdown.cancelled() => finish(connection.as_mut()),
+    }
+    connection.await
 }
