@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -180,11 +179,9 @@ pub enum WatchEnd {
 /// Gives the password of the registry as it is now: its file may have changed.
 pub type PasswordSource = Arc<dyn Fn() -> Password + Send + Sync>;
 
-/// The process's monotonic clock.
+/// The clock on the wall.
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
-    /// Time since the process started.
-    fn now(&self) -> Duration;
-    /// Wall-clock seconds since the Unix epoch, for what people read and for holds.
+    /// Seconds since the Unix epoch, for what people read and for holds.
     fn unix_seconds(&self) -> u64;
 }
 

@@ -104,7 +104,7 @@ impl Running {
             stores: stores.clone(),
             health: Arc::<AgentView>::clone(&view),
             writes,
-            epoch: Epoch::new(SystemClock::new().unix_seconds(), board.now()),
+            epoch: Epoch::new(SystemClock.unix_seconds(), board.now()),
         };
         let admin = Admin {
             sources,
@@ -198,7 +198,7 @@ fn parts(
         registry_password: ports::registry_password(settings),
         cluster: world.cluster,
         control_plane: world.deployments,
-        clock: Arc::new(SystemClock::new()),
+        clock: Arc::new(SystemClock),
         board: board.clone(),
         max_lanes: settings.k8s.max_in_flight,
         max_backlog: usize::try_from(settings.control.max_backlog.as_bytes()).unwrap_or(usize::MAX),

@@ -1,7 +1,6 @@
 //! Settings turned into the adapters of the actors' ports.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::HeaderValue;
 use krane_actors::ports::{Clock, ControlPlane, PasswordSource};
@@ -19,23 +18,9 @@ use crate::version;
 
 /// The clock on the wall.
 #[derive(Debug)]
-pub(super) struct SystemClock {
-    started: tokio::time::Instant,
-}
-
-impl SystemClock {
-    pub(super) fn new() -> Self {
-        Self {
-            started: tokio::time::Instant::now(),
-        }
-    }
-}
+pub(super) struct SystemClock;
 
 impl Clock for SystemClock {
-    fn now(&self) -> Duration {
-        self.started.elapsed()
-    }
-
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the adapter of the clock port"
