@@ -69,21 +69,40 @@ function say(text, level) {
   link.className = `link ${level}`;
 }
 
-const stream = new EventSource("/api/v1/stream");
-stream.addEventListener("changed", (message) => {
+// A browser allows six connections to a server: a page that nobody sees holds none. An answer other than 200 ends a
+// stream for good, so that a new one is opened after a while.
+let stream = null;
+
+function follow() {
+  stream?.close();
+  stream = null;
+  if (document.hidden) return;
+  stream = new EventSource("/api/v1/stream");
+  stream.addEventListener("changed", changed);
+  stream.addEventListener("happened", happened);
+  stream.addEventListener("open", () => say("live", "good"));
+  stream.addEventListener("error", () => {
+    say("not connected, trying again", "warn");
+    if (stream?.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
+  });
+}
+
+function changed(message) {
   const changed = JSON.parse(message.data);
   if (epoch !== null && epoch !== changed.epoch) location.reload();
   epoch = changed.epoch;
   document.title = `${changed.level === "bad" || changed.level === "warn" ? "! " : ""}krane · ${changed.sentence}`;
   for (const name of changed.parts) refresh(name);
-});
-stream.addEventListener("happened", (message) => {
+}
+
+function happened(message) {
   const event = JSON.parse(message.data);
   if (event.level === "good") return;
   announcer.textContent = `${event.object ?? event.actor ?? event.controller ?? ""} ${event.text}`;
-});
-stream.addEventListener("open", () => say("live", "good"));
-stream.addEventListener("error", () => say("not connected, trying again", "warn"));
+}
+
+document.addEventListener("visibilitychange", follow);
+follow();
 
 let typing = 0;
 filter.addEventListener("input", () => {

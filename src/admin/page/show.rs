@@ -60,10 +60,13 @@ impl<'a> Show<'a> {
 
     /// Pods that are ready, and pods wanted.
     pub(super) fn pods(&self) -> (usize, u64) {
-        let workloads = self.view.workloads.iter();
-        workloads.fold((0, 0), |(ready, wanted), workload| {
-            let replicas = workload.replicas.unwrap_or_default();
-            (ready + workload.ready, wanted + u64::from(replicas))
+        // Of how many pods a state that cannot be read speaks, nobody knows.
+        let known = self.view.workloads.iter().filter_map(|workload| {
+            let wanted = workload.replicas?;
+            Some((workload.ready, u64::from(wanted)))
+        });
+        known.fold((0, 0), |(ready, wanted), (own_ready, own_wanted)| {
+            (ready + own_ready, wanted + own_wanted)
         })
     }
 
