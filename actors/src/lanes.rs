@@ -7,6 +7,7 @@ mod outdated;
 mod settle;
 mod shared;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,9 +19,11 @@ use krane_domain::backlog::{Outcome, Task, Trouble, TroubleKind};
 use krane_domain::desired::{Change, State};
 use krane_domain::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::Desired;
+use krane_domain::object::LiveObject;
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::report::Report;
 
+use self::settle::Repair;
 use crate::events::Happening;
 use crate::metrics::ControllerMetrics;
 use crate::ports::{Clock, Cluster, PasswordSource};
@@ -71,14 +74,14 @@ impl From<Trouble> for Stop {
 }
 
 /// What bringing about one object took.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Settlement {
     /// Whether something was written.
     pub(crate) wrote: bool,
     /// What of an object that was in place had been changed, as a number.
     pub(crate) repaired: Option<u64>,
-    /// Fingerprint of the live object.
-    pub(crate) live: Option<u64>,
+    /// The live object.
+    pub(crate) live: Option<Arc<LiveObject>>,
 }
 
 /// Runs a lane to its end. Panics and overruns end as quarantine of this key alone.
@@ -183,21 +186,32 @@ async fn apply(
     if !missing.is_empty() {
         return Err(Stop::Blocked(missing));
     }
-    let mut primary = None;
-    let mut wrote = false;
-    let mut repaired = None;
-    for rendered in desired.render(rules) {
-        let settlement =
-            settle::settle(&rendered, settle::Repair::workload(was_settled), context).await?;
+    let repair = Repair::workload(was_settled);
+    let (mut wrote, mut repaired) = (false, None);
+    let mut note = |settlement: &Settlement| {
         wrote |= settlement.wrote;
         repaired = repaired.or(settlement.repaired);
-        primary.get_or_insert(settlement.live);
+    };
+    // First: what is not needed any more may work against what is wanted now.
+    for reference in desired.unneeded() {
+        note(&settle::remove(&reference, desired.key(), repair, context).await?);
+    }
+    let reference = desired.render(rules, None).reference;
+    let wanted = |live: Option<&LiveObject>| Cow::Owned(desired.render(rules, live));
+    let primary = settle::settle_as(&reference, &wanted, repair, false, context).await?;
+    note(&primary);
+    for rendered in primary
+        .live
+        .iter()
+        .flat_map(|owner| desired.dependants(owner))
+    {
+        note(&settle::settle(&rendered, repair, context).await?);
     }
     if rules.replaces_outdated_pods {
         outdated::replace_one(desired.key(), context).await?;
     }
     Ok(Outcome::Done {
-        live: primary.flatten(),
+        live: primary.live.map(|live| live.fingerprint),
         wrote,
         repaired,
     })

@@ -102,7 +102,8 @@ pub enum RpcFailureKind {
 /// The Kubernetes cluster.
 #[async_trait]
 pub trait Cluster: Send + Sync + 'static {
-    /// Server-side apply as manager `krane`, forced. With `uid` the object must be that one.
+    /// Server-side apply as manager `krane`, forced. With `uid` the object must be that one; of an
+    /// existing object it must be the version that the rendering was made for, if it was for one.
     async fn apply(&self, object: &Rendered, uid: Option<&str>) -> Result<LiveObject, Refusal>;
 
     /// Moves what others own in the exclusive parts of the object with this uid to krane's own

@@ -110,6 +110,29 @@ pub fn fingerprint_of_foreign(foreign: &[Foreign]) -> u64 {
     canonical::hash64(&Value::Array(all))
 }
 
+/// Whether krane's own entry of the live object holds this field, named by its parents and itself.
+///
+/// What others took over by a change is no longer in it, whichever subresource they used.
+pub(crate) fn owns(live: &LiveObject, field: &[&str]) -> bool {
+    let tree = live.value();
+    let api_version = live.reference.resource.api_version();
+    let Some(fields) = compare::own_fields(&tree, &api_version) else {
+        return false;
+    };
+    let mut parts = Some(fields);
+    field.iter().all(|key| {
+        let node = parts.and_then(|parts| parts.get(&format!("f:{key}")));
+        parts = node.and_then(Value::as_object);
+        node.is_some()
+    })
+}
+
+/// Until when a person put a live object on hold, in seconds since the Unix epoch (D22c).
+pub fn held_until(live: &LiveObject, unix_seconds: u64) -> Option<u64> {
+    let hold = hold::read(live.reference.resource, &live.value(), unix_seconds);
+    hold.ok().flatten()
+}
+
 /// What to do about one object.
 ///
 /// `fuse` is the memory of the last apply of this object, `unix_seconds` the wall clock, for
@@ -233,6 +256,7 @@ fn replacement(
             Some(recreate())
         }
         Resource::ReplicaSet
+        | Resource::HorizontalPodAutoscaler
         | Resource::Secret
         | Resource::Namespace
         | Resource::CiliumNetworkPolicy

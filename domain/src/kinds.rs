@@ -47,7 +47,9 @@ impl Desired {
     /// Pods wanted; with autoscaling at least that many.
     pub fn replicas(&self) -> u32 {
         match self {
-            Self::Deployment(desired) => desired.replicas,
+            Self::Deployment(desired) => desired
+                .autoscaling
+                .map_or(desired.replicas, |policy| policy.min_replicas),
         }
     }
 
@@ -62,10 +64,25 @@ impl Desired {
         }
     }
 
-    /// The objects that make up the state, the primary one first.
-    pub fn render(&self, rules: &Rules) -> Vec<Rendered> {
+    /// The primary object, given what is live in its place.
+    pub fn render(&self, rules: &Rules, live: Option<&LiveObject>) -> Rendered {
         match self {
-            Self::Deployment(desired) => vec![deployment::render(desired, rules)],
+            Self::Deployment(desired) => deployment::render(desired, rules, live),
+        }
+    }
+
+    /// The objects that hang on the live primary one, in the order in which they are applied.
+    pub fn dependants(&self, owner: &LiveObject) -> Vec<Rendered> {
+        match self {
+            Self::Deployment(desired) => deployment::dependants(desired, owner),
+        }
+    }
+
+    /// What may hang on the primary object because an earlier state needed it, and this one does
+    /// not.
+    pub fn unneeded(&self) -> Vec<ObjectRef> {
+        match self {
+            Self::Deployment(desired) => deployment::unneeded(desired),
         }
     }
 
@@ -114,9 +131,23 @@ pub fn shared_keys(namespace: &Arc<str>, member: &Member, rules: &Rules) -> Vec<
 pub fn member_of_live(live: &LiveObject) -> Option<Member> {
     match live.reference.resource {
         Resource::ReplicaSet => deployment::member_of_live(live),
-        Resource::Namespace | Resource::CiliumNetworkPolicy | Resource::Secret | Resource::Pod => {
-            None
-        }
+        Resource::Namespace
+        | Resource::CiliumNetworkPolicy
+        | Resource::Secret
+        | Resource::HorizontalPodAutoscaler
+        | Resource::Pod => None,
+    }
+}
+
+/// The workload that a live object hangs on, by its name; `None` for what belongs to none.
+pub fn workload_of_dependant(live: &LiveObject) -> Option<ObjectKey> {
+    match live.reference.resource {
+        Resource::HorizontalPodAutoscaler => Some(live.reference.key()),
+        Resource::ReplicaSet
+        | Resource::Namespace
+        | Resource::CiliumNetworkPolicy
+        | Resource::Secret
+        | Resource::Pod => None,
     }
 }
 

@@ -26,6 +26,8 @@ pub enum Resource {
     Secret,
     /// `apps/v1/ReplicaSet`
     ReplicaSet,
+    /// `autoscaling/v2/HorizontalPodAutoscaler`
+    HorizontalPodAutoscaler,
     /// `v1/Pod`; only read
     Pod,
 }
@@ -37,6 +39,7 @@ impl Resource {
             Self::Namespace | Self::Secret | Self::Pod => "",
             Self::CiliumNetworkPolicy => "cilium.io",
             Self::ReplicaSet => "apps",
+            Self::HorizontalPodAutoscaler => "autoscaling",
         }
     }
 
@@ -44,7 +47,7 @@ impl Resource {
     pub const fn version(self) -> &'static str {
         match self {
             Self::Namespace | Self::Secret | Self::Pod | Self::ReplicaSet => "v1",
-            Self::CiliumNetworkPolicy => "v2",
+            Self::CiliumNetworkPolicy | Self::HorizontalPodAutoscaler => "v2",
         }
     }
 
@@ -63,6 +66,7 @@ impl Resource {
             Self::CiliumNetworkPolicy => "CiliumNetworkPolicy",
             Self::Secret => "Secret",
             Self::ReplicaSet => "ReplicaSet",
+            Self::HorizontalPodAutoscaler => "HorizontalPodAutoscaler",
             Self::Pod => "Pod",
         }
     }
@@ -74,6 +78,7 @@ impl Resource {
             Self::CiliumNetworkPolicy => "ciliumnetworkpolicies",
             Self::Secret => "secrets",
             Self::ReplicaSet => "replicasets",
+            Self::HorizontalPodAutoscaler => "horizontalpodautoscalers",
             Self::Pod => "pods",
         }
     }
@@ -144,6 +149,20 @@ pub struct Rendered {
     pub reference: ObjectRef,
     /// The manifest.
     pub body: Value,
+    /// The live version that went into the body, when one did: the apply may meet no other, or it
+    /// would undo what happened since. Absent for a body that stands for itself.
+    pub made_for: Option<u64>,
+}
+
+impl Rendered {
+    /// A manifest that does not depend on what is live.
+    pub fn new(reference: ObjectRef, body: Value) -> Self {
+        Self {
+            reference,
+            body,
+            made_for: None,
+        }
+    }
 }
 
 impl fmt::Debug for Rendered {
@@ -183,6 +202,14 @@ impl LiveObject {
     /// Whether the object carries krane's label; objects without it are never written.
     pub fn is_ours(&self) -> bool {
         self.label(labels::MANAGED_BY) == Some(labels::MANAGER)
+    }
+
+    /// Whether the object with this uid is among its owners. Costs a parse.
+    pub fn is_owned_by(&self, uid: &str) -> bool {
+        let content = self.value();
+        let owners = content.pointer("/metadata/ownerReferences");
+        let mut owners = owners.and_then(Value::as_array).into_iter().flatten();
+        owners.any(|owner| owner["uid"] == uid)
     }
 
     /// A label's value.

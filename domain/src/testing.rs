@@ -10,7 +10,7 @@ mod samples;
 pub use lookup::lookup;
 pub use ownership::fields_of;
 #[cfg(test)]
-pub(crate) use samples::{Edit, full_input, list_at, minimal_input, valid_input};
+pub(crate) use samples::{Edit, full_input, list_at, minimal_input, scaled_input, valid_input};
 use serde_json::{Value, json};
 
 use crate::object::{LiveObject, Rendered, Undecodable};

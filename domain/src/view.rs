@@ -61,7 +61,8 @@ impl View {
     }
 
     /// An object as seen by a list, a watch or an answer to a write.
-    pub fn insert(&mut self, live: LiveObject) -> Effects {
+    pub fn insert(&mut self, live: impl Into<Arc<LiveObject>>) -> Effects {
+        let live = live.into();
         let mut effects = Effects::default();
         if self.removed.contains(&live.uid) {
             return effects;
@@ -84,7 +85,7 @@ impl View {
                 self.index(&live, &mut effects);
             }
         }
-        self.objects.insert(live.reference.clone(), Arc::new(live));
+        self.objects.insert(live.reference.clone(), live);
         effects
     }
 
@@ -208,6 +209,8 @@ impl View {
             effects.observe.insert(live.reference.key());
         } else if let Some(shared) = kinds::shared_key_of(live) {
             effects.look.insert(WorkKey::Shared(shared));
+        } else if let Some(key) = kinds::workload_of_dependant(live) {
+            effects.look.insert(WorkKey::Workload(key));
         }
     }
 

@@ -57,6 +57,7 @@ pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
             password: password(&registry.password),
         }),
         is_cilium_required: settings.cilium.required,
+        storage_class_name: settings.storage_class_name.as_str().into(),
         secrets_audience: settings.secrets.audience.as_deref().map(Arc::from),
         replaces_outdated_pods: settings.deployments.replace_outdated_pods
             == settings::ReplaceOutdatedPods::Unready,

@@ -37,7 +37,6 @@ const NO_SECRETS: &str = "no secrets are served";
 
 /// All of them, in the order of [`super::KEYS`].
 pub const UNUSED: &[UnusedKey] = &[
-    UnusedKey::new("storage_class_name", "no ephemeral volumes are made"),
     UnusedKey::new("vault.url", NO_SECRETS),
     UnusedKey::new("vault.token", NO_SECRETS),
     UnusedKey::new("vault.master_keys", NO_SECRETS),

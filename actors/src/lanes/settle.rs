@@ -1,10 +1,12 @@
 //! One object: compare, write only what differs, believe only what the API server answers.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use krane_domain::backlog::{Trouble, TroubleKind};
 use krane_domain::drift::{self, Decision, FuseMemory};
-use krane_domain::object::{LiveObject, Rendered, Resource};
+use krane_domain::ids::ObjectKey;
+use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
 use krane_domain::refusal::RefusalClass;
 
 use crate::events::Happening;
@@ -16,6 +18,9 @@ const ROUNDS: usize = 4;
 
 /// Stands for the edit "deleted".
 const GONE: u64 = 0;
+
+/// Stands for the edit "made, though nobody wants it".
+const UNWANTED: u64 = 1;
 
 /// What a write is for.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +72,9 @@ impl Repair {
     }
 }
 
+/// What is wanted of one object, given what is live in its place.
+pub(super) type Wanted<'a> = dyn Fn(Option<&LiveObject>) -> Cow<'a, Rendered> + Send + Sync + 'a;
+
 /// Makes the live object equal to what is rendered.
 pub(super) async fn settle(
     rendered: &Rendered,
@@ -80,22 +88,34 @@ pub(super) async fn settle(
 pub(super) async fn settle_from(
     rendered: &Rendered,
     repair: Repair,
+    is_free: bool,
+    context: &LaneContext,
+) -> Result<Settlement, Stop> {
+    let wanted = |_: Option<&LiveObject>| Cow::Borrowed(rendered);
+    settle_as(&rendered.reference, &wanted, repair, is_free, context).await
+}
+
+/// [`settle`], with a rendering that may depend on what is live: it is made anew in every round.
+pub(super) async fn settle_as(
+    reference: &ObjectRef,
+    wanted: &Wanted<'_>,
+    repair: Repair,
     mut is_free: bool,
     context: &LaneContext,
 ) -> Result<Settlement, Stop> {
-    let what = rendered.reference.to_string();
+    let what = reference.to_string();
     for _ in 0..ROUNDS {
         let (live, fuse) = context.store.with(|memory| {
             (
-                memory.view.get(&rendered.reference).cloned(),
-                memory.fuses.get(&rendered.reference).cloned(),
+                memory.view.get(reference).cloned(),
+                memory.fuses.get(reference).cloned(),
             )
         });
         let seconds = context.clock.unix_seconds();
+        let rendered = &*wanted(live.as_deref());
         match drift::decide(rendered, live.as_deref(), fuse.as_ref(), seconds) {
             Decision::InPlace => {
                 context.metrics.apply_skipped.inc();
-                let live = live.map(|live| live.fingerprint);
                 return Ok(Settlement {
                     wrote: false,
                     repaired: None,
@@ -109,10 +129,13 @@ pub(super) async fn settle_from(
                 if repair.is_drift() {
                     context.metrics.drift_detected.inc();
                 }
-                if adopt(rendered, &uid, context).await?
-                    && let Some(settlement) = write(rendered, Some(&uid), repair, context).await?
-                {
-                    return Ok(settlement);
+                if adopt(rendered, &uid, context).await? {
+                    // What krane owns has changed, and with it maybe what it wants.
+                    let live = context.store.with(|memory| memory.view.get(reference).cloned());
+                    let rendered = &*wanted(live.as_deref());
+                    if let Some(settlement) = write(rendered, Some(&uid), repair, context).await? {
+                        return Ok(settlement);
+                    }
                 }
             }
             Decision::Create => {
@@ -122,16 +145,17 @@ pub(super) async fn settle_from(
                 } else {
                     place(rendered, context).await?
                 };
-                let uid = match place {
+                let found = match place {
                     Place::Free => None,
-                    Place::Ours(uid) => Some(uid),
+                    Place::Ours(found) => Some(found),
                     Place::Seen => continue,
                 };
                 let repair = repair.of(GONE);
                 if repair.is_drift() {
                     context.metrics.drift_detected.inc();
                 }
-                let uid = uid.as_deref();
+                let rendered = &*wanted(found.as_ref());
+                let uid = found.as_ref().map(|found| &*found.uid);
                 if let Some(settlement) = write(rendered, uid, repair, context).await? {
                     if repair.is_drift() {
                         context.record(Happening::repaired(&rendered.reference, []));
@@ -186,9 +210,9 @@ pub(super) async fn settle_from(
 enum Place {
     /// Nothing.
     Free,
-    /// An object of ours, by its uid, that lost our label: it gets it back.
-    Ours(Arc<str>),
-    /// An object of ours that the watch had not shown yet. The view has it now.
+    /// An object of ours that lost our label: it gets it back.
+    Ours(LiveObject),
+    /// What was there is gone or in the view by now: look again.
     Seen,
 }
 
@@ -215,7 +239,11 @@ async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop
                 refresh(rendered, context).await?;
                 Ok(Place::Seen)
             } else if was_ours {
-                Ok(Place::Ours(metadata.uid))
+                let found = context.cluster.get(reference).await;
+                let found = found
+                    .map_err(|refusal| refused(&format!("reading {reference}"), &refusal))?
+                    .filter(|found| found.uid == metadata.uid);
+                Ok(found.map_or(Place::Seen, Place::Ours))
             } else {
                 Err(not_ours(&reference.to_string()).into())
             }
@@ -238,7 +266,7 @@ async fn write(
                 context.metrics.drift_repaired.inc();
             }
             let fuse = FuseMemory::after_apply(rendered, &live);
-            let fingerprint = live.fingerprint;
+            let live = Arc::new(live);
             let now = context.board.now();
             context.store.with(|memory| {
                 memory.kinds_missing.remove(&reference.resource);
@@ -246,7 +274,7 @@ async fn write(
                     Some(fuse) => memory.fuses.insert(reference.clone(), fuse),
                     None => memory.fuses.remove(reference),
                 };
-                let effects = memory.view.insert(live);
+                let effects = memory.view.insert(Arc::clone(&live));
                 memory.to_observe.extend(effects.observe);
                 // What our own write did to the view needs no second look; what it did to
                 // objects shared with others does.
@@ -262,7 +290,7 @@ async fn write(
             Ok(Some(Settlement {
                 wrote: true,
                 repaired,
-                live: Some(fingerprint),
+                live: Some(live),
             }))
         }
         Err(refusal) if refusal.class == RefusalClass::Reevaluate => {
@@ -328,8 +356,7 @@ async fn refresh(rendered: &Rendered, context: &LaneContext) -> Result<(), Stop>
 /// The namespace is gone although it looked in place: it has to be put in place again.
 fn forget_namespace(rendered: &Rendered, context: &LaneContext) {
     let namespace = &rendered.reference.namespace;
-    let reference =
-        krane_domain::object::ObjectRef::new(Resource::Namespace, "", Arc::clone(namespace));
+    let reference = ObjectRef::new(Resource::Namespace, "", Arc::clone(namespace));
     context.store.with(|memory| {
         memory.foreign_namespaces.remove(namespace);
         if let Some(known) = memory.view.get(&reference).cloned() {
@@ -370,6 +397,38 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<(
         }
         Err(refusal) => Err(refused(&format!("deleting {reference}"), &refusal).into()),
     }
+}
+
+/// Deletes what an earlier state of this workload needed and the present one does not: only what
+/// carries our label and belongs to the live workload. What belongs to a former one goes with it.
+pub(super) async fn remove(
+    reference: &ObjectRef,
+    workload: &ObjectKey,
+    repair: Repair,
+    context: &LaneContext,
+) -> Result<Settlement, Stop> {
+    let (found, owner) = context.store.with(|memory| {
+        let found = memory.view.get(reference).cloned();
+        (found, memory.view.workload(workload).cloned())
+    });
+    let found = found.filter(|found| found.is_ours() && !found.is_terminating);
+    let (Some(found), Some(owner)) = (found, owner) else {
+        return Ok(Settlement::default());
+    };
+    if !found.is_owned_by(&owner.uid) {
+        return Ok(Settlement::default());
+    }
+    let seconds = context.clock.unix_seconds();
+    if let Some(until) = drift::held_until(&found, seconds) {
+        return Err(held(&reference.to_string(), until, seconds).into());
+    }
+    tracing::info!(object = %reference, "deleting what is not wanted any more");
+    delete(&found, context).await?;
+    Ok(Settlement {
+        wrote: true,
+        repaired: repair.of(UNWANTED).edit(),
+        live: None,
+    })
 }
 
 fn not_ours(what: &str) -> Trouble {

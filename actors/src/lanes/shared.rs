@@ -98,7 +98,7 @@ pub(super) async fn bring_about(
         live,
     } = settle::settle_from(&rendered, Repair::shared(was_settled), is_free, context).await?;
     Ok(Outcome::Done {
-        live,
+        live: live.map(|live| live.fingerprint),
         wrote,
         repaired,
     })

@@ -1,5 +1,7 @@
 //! A small cluster.
 
+mod scale;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -286,17 +288,28 @@ impl Cluster for FakeCluster {
             if reference.resource.is_namespaced() && !world.objects.contains_key(&namespace) {
                 return Err(refusal(RefusalClass::NamespaceMissing));
             }
-            let known = world
-                .objects
-                .get(reference)
-                .map(|live| Arc::clone(&live.uid));
+            let known = world.objects.get(reference).cloned();
+            let is_other_version = known.as_ref().is_some_and(|live| {
+                object
+                    .made_for
+                    .is_some_and(|version| version != live.resource_version)
+            });
+            if is_other_version {
+                return Err(refusal(RefusalClass::Reevaluate));
+            }
+            let replicas = known.as_ref().and_then(scale::replicas_left_alone(object));
+            let known = known.map(|live| Arc::clone(&live.uid));
             let uid = match (known, uid) {
                 (Some(known), None) => known,
                 (Some(known), Some(uid)) if *known == *uid => known,
                 (_, Some(_)) => return Err(refusal(RefusalClass::Reevaluate)),
                 (None, None) => world.next_uid(),
             };
-            world.store(object, &uid)
+            let live = world.store(object, &uid);
+            match replicas {
+                Some(replicas) => world.scale(reference, replicas).unwrap_or(live),
+                None => live,
+            }
         };
         if is_answered {
             Ok(live)

@@ -44,7 +44,7 @@ fn comparable(rendered: &Rendered) -> Cow<'_, Value> {
 }
 
 /// The fields that krane owns by apply; of several versions the one that is rendered.
-fn own_fields<'a>(live: &'a Value, api_version: &str) -> Option<&'a Map<String, Value>> {
+pub(super) fn own_fields<'a>(live: &'a Value, api_version: &str) -> Option<&'a Map<String, Value>> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let own = || entries.iter().filter(|entry| is_own(entry));
     own()

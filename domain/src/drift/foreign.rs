@@ -18,7 +18,7 @@ pub struct Foreign {
 /// The parts of an object in which nobody else may own anything.
 pub(super) const fn exclusive(resource: Resource) -> &'static [&'static str] {
     match resource {
-        Resource::ReplicaSet => &["spec"],
+        Resource::ReplicaSet | Resource::HorizontalPodAutoscaler => &["spec"],
         Resource::CiliumNetworkPolicy => &["spec", "specs"],
         Resource::Secret => &["data"],
         Resource::Namespace | Resource::Pod => &[],

@@ -11,7 +11,7 @@ use crate::ids::SharedKey;
 use crate::kinds::deployment::{DeploymentInput, validate};
 use crate::kinds::{Desired, Member, Password, PullSecret, Rules, render_shared};
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
-use crate::testing::{applied_json, fields_of, full_input};
+use crate::testing::{applied_json, fields_of, full_input, scaled_input};
 
 /// A moment for tests that hold nothing.
 const NOW: u64 = 1_800_000_000;
@@ -30,10 +30,21 @@ fn rules() -> Rules {
 }
 
 fn workload(input: DeploymentInput) -> Rendered {
+    wanted(input).render(&rules(), None)
+}
+
+fn wanted(input: DeploymentInput) -> Desired {
     let desired = validate(input, &rules()).unwrap_or_else(|invalid| panic!("{invalid}"));
     Desired::Deployment(Box::new(desired))
-        .render(&rules())
-        .remove(0)
+}
+
+/// The autoscaler of a workload that is there.
+fn autoscaler(input: DeploymentInput) -> Rendered {
+    let desired = wanted(input);
+    let rendered = desired.render(&rules(), None);
+    let mut dependants = desired.dependants(&kept(&rendered, in_place(&rendered)));
+    assert_eq!(dependants.len(), 1);
+    dependants.remove(0)
 }
 
 fn shared(key: &SharedKey) -> Rendered {
@@ -59,7 +70,14 @@ fn secret() -> Rendered {
 /// One object of each kind that krane writes.
 fn all_kinds() -> Vec<Rendered> {
     let namespace = shared(&SharedKey::Namespace("ns".into()));
-    vec![workload(full_input()), namespace, policy(), secret()]
+    vec![
+        workload(full_input()),
+        workload(scaled_input()),
+        autoscaler(scaled_input()),
+        namespace,
+        policy(),
+        secret(),
+    ]
 }
 
 /// Any body, as the API server would keep it without further defaults.
@@ -68,10 +86,7 @@ fn made(resource: Resource, body: Value) -> (Rendered, Value) {
     body["metadata"]["name"] = json!("x");
     body["metadata"]["namespace"] = json!("ns");
     body["metadata"]["labels"] = json!({ "app.kubernetes.io/managed-by": "krane" });
-    let rendered = Rendered {
-        reference: ObjectRef::new(resource, "ns", "x"),
-        body,
-    };
+    let rendered = Rendered::new(ObjectRef::new(resource, "ns", "x"), body);
     let mut live = rendered.body.clone();
     live["metadata"]["uid"] = json!("uid-1");
     live["metadata"]["resourceVersion"] = json!("7");

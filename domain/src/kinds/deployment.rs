@@ -1,5 +1,7 @@
-//! Customer workloads: one ReplicaSet each, isolated per environment.
+//! Customer workloads: one ReplicaSet each, with an autoscaler where they want one, isolated per
+//! environment.
 
+mod autoscaler;
 mod fields;
 mod healthcheck;
 mod narrower;
@@ -13,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+pub(super) use autoscaler::{dependants, unneeded};
 pub use fields::{FIELD_TABLE, ProtoField};
 pub(super) use observe::{member_of_live, observe, outdated_pod};
 pub(super) use render::render;
@@ -126,14 +129,18 @@ pub struct DesiredDeployment {
     pub build_id: Arc<str>,
     /// Container image reference.
     pub image: String,
-    /// Pods wanted; with autoscaling at least its minimum.
+    /// Pods wanted; with autoscaling only to begin with.
     pub replicas: u32,
+    /// How many pods there may be, and what decides; without it there are [`Self::replicas`].
+    pub autoscaling: Option<Autoscaling>,
     /// CPU limit in thousandths of a core, > 0.
     pub cpu_millicores: u64,
     /// Memory limit in MiB, > 0.
     pub memory_mib: u64,
     /// Entry point override, verbatim; empty for the image's own.
     pub command: Vec<String>,
+    /// Size of the scratch volume at `/data` in MiB, > 0; none without.
+    pub ephemeral_storage_mib: Option<u64>,
     /// Container port.
     pub port: u16,
     /// Signal other than SIGTERM that stops the process.
@@ -168,6 +175,19 @@ impl fmt::Debug for DesiredDeployment {
             .field("replicas", &self.replicas)
             .finish_non_exhaustive()
     }
+}
+
+/// How many pods a workload may have, and what decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Autoscaling {
+    /// The fewest, > 0.
+    pub min_replicas: u32,
+    /// The most, at least the fewest.
+    pub max_replicas: u32,
+    /// CPU use to aim for in percent of the request, > 0.
+    pub cpu_threshold: Option<u32>,
+    /// Memory use to aim for in percent of the request, > 0; no signal without.
+    pub memory_threshold: Option<u32>,
 }
 
 /// The signals a workload may ask to be stopped with, other than SIGTERM.

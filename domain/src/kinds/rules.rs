@@ -22,6 +22,8 @@ pub struct Rules {
     pub secrets_audience: Option<Arc<str>>,
     /// Whether unready pods of an older template are replaced one by one (D16).
     pub replaces_outdated_pods: bool,
+    /// Storage class of ephemeral volumes.
+    pub storage_class_name: Arc<str>,
     /// Form of the addresses in reports (D25).
     pub report_address: ReportAddress,
 }
@@ -37,6 +39,7 @@ impl Rules {
             is_cilium_required: true,
             secrets_audience: None,
             replaces_outdated_pods: false,
+            storage_class_name: "ebs-csi-gp3".into(),
             report_address: ReportAddress::Dns,
         }
     }

@@ -65,8 +65,8 @@ fn everything_needed_can_be_rendered_from_the_one_who_needs_it() {
 fn wanted_and_live_workloads_are_members_of_the_same_keys() {
     let rules = with_registry();
     let desired = desired(&rules);
-    let rendered = desired.render(&rules);
-    let live = applied(&rendered[0], "uid", 1).unwrap_or_else(|error| panic!("{error}"));
+    let rendered = desired.render(&rules, None);
+    let live = applied(&rendered, "uid", 1).unwrap_or_else(|error| panic!("{error}"));
     let member = member_of_live(&live).unwrap_or_else(|| panic!("labels are there"));
     assert_eq!(member, desired.member());
     let keys = shared_keys(&live.reference.namespace, &member, &rules);
@@ -92,9 +92,9 @@ fn only_the_policy_can_be_done_without_and_only_if_cilium_is_not_required() {
 #[test]
 fn an_object_without_id_is_never_asked_about() {
     let rules = Rules::default();
-    let rendered = desired(&rules).render(&rules);
+    let rendered = desired(&rules).render(&rules, None);
     let with = |id: Option<&str>| {
-        let mut json = applied_json(&rendered[0], "uid", 1);
+        let mut json = applied_json(&rendered, "uid", 1);
         match id {
             Some(id) => json["metadata"]["labels"]["unkey.com/deployment.id"] = json!(id),
             None => json["metadata"]["labels"] = json!({}),

@@ -14,9 +14,7 @@ fn replica_set() -> Value {
 fn replica_set_of(input: DeploymentInput) -> Value {
     let rules = Rules::default();
     let desired = validate(input, &rules).unwrap_or_else(|invalid| panic!("{invalid}"));
-    let rendered = Desired::Deployment(Box::new(desired))
-        .render(&rules)
-        .remove(0);
+    let rendered = Desired::Deployment(Box::new(desired)).render(&rules, None);
     applied_json(&rendered, "uid-1", 7)
 }
 

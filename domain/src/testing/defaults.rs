@@ -19,8 +19,28 @@ pub(super) fn fill(resource: Resource, object: &mut Value) {
             object["spec"] = json!({ "finalizers": ["kubernetes"] });
             object["status"] = json!({ "phase": "Active" });
         }
+        Resource::HorizontalPodAutoscaler => behavior(&mut object["spec"]["behavior"]),
         Resource::CiliumNetworkPolicy => object["metadata"]["generation"] = json!(1),
         Resource::Secret | Resource::Pod => {}
+    }
+}
+
+/// How fast an autoscaler may go up and down.
+fn behavior(behavior: &mut Value) {
+    let percent = json!({ "type": "Percent", "value": 100, "periodSeconds": 15 });
+    let pods = json!({ "type": "Pods", "value": 4, "periodSeconds": 15 });
+    let rules = [
+        ("scaleDown", json!([percent.clone()])),
+        ("scaleUp", json!([pods, percent])),
+    ];
+    for (direction, policies) in rules {
+        default(
+            behavior,
+            direction,
+            json!({ "stabilizationWindowSeconds": 0 }),
+        );
+        default(&mut behavior[direction], "selectPolicy", json!("Max"));
+        default(&mut behavior[direction], "policies", policies);
     }
 }
 
@@ -73,6 +93,15 @@ fn pod(spec: &mut Value) {
     for volume in items(spec, "volumes") {
         if let Some(projected) = volume.get_mut("projected") {
             default(projected, "defaultMode", json!(420));
+        }
+        if let Some(claim) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
+            default(claim, "metadata", json!({}));
+            default(&mut claim["spec"], "volumeMode", json!("Filesystem"));
+            let storage = claim.pointer_mut("/spec/resources/requests/storage");
+            for quantity in storage {
+                let canonical = quantity.as_str().map(canonical);
+                *quantity = json!(canonical);
+            }
         }
     }
 }

@@ -41,7 +41,10 @@ fn shape(parent: &str, key: &str) -> Shape {
             | "httpHeaders"
             | "ingress"
             | "egress"
-            | "specs",
+            | "specs"
+            | "metrics"
+            | "policies"
+            | "accessModes",
         ) => Shape::Atomic,
         _ => Shape::Granular,
     }

@@ -31,7 +31,22 @@ pub(crate) fn minimal_input() -> DeploymentInput {
     }
 }
 
-/// Every field that can be set, each with a value found nowhere else.
+/// Every field, each with a value found nowhere else.
+pub(crate) fn scaled_input() -> DeploymentInput {
+    DeploymentInput {
+        autoscaling: Some(AutoscalingInput {
+            min_replicas: 3,
+            max_replicas: 19,
+            cpu_threshold: Some(71),
+            memory_threshold: Some(83),
+        }),
+        ephemeral_storage_mib: Some(5120),
+        ..full_input()
+    }
+}
+
+/// Every field of a workload with a fixed number of pods and no volume, each with a value found
+/// nowhere else.
 pub(crate) fn full_input() -> DeploymentInput {
     DeploymentInput {
         k8s_namespace: "wsnamespace".to_owned(),
@@ -75,6 +90,19 @@ fn name() -> impl Strategy<Value = String> {
 
 fn text() -> impl Strategy<Value = Option<String>> {
     prop::option::of("\\PC{0,30}")
+}
+
+fn autoscaling() -> impl Strategy<Value = AutoscalingInput> {
+    let threshold = || prop::option::of(prop_oneof![1..=100_i32, 1..=i32::MAX]);
+    let bounds = (1..=1000_u32, 1..=1000_u32);
+    (bounds, threshold(), threshold()).prop_map(|(bounds, cpu_threshold, memory_threshold)| {
+        AutoscalingInput {
+            min_replicas: bounds.0.min(bounds.1),
+            max_replicas: bounds.0.max(bounds.1),
+            cpu_threshold,
+            memory_threshold,
+        }
+    })
 }
 
 fn healthcheck() -> impl Strategy<Value = Option<Vec<u8>>> {
@@ -122,7 +150,8 @@ prop_compose! {
     pub(crate) fn valid_input()(
         identity in identity(),
         replicas in 0..=1000_i32,
-        minimum in prop::option::of(1..=1000_u32),
+        autoscaling in prop::option::of(autoscaling()),
+        ephemeral_storage_mib in prop::option::of(prop_oneof![1..=67_108_864_i64, Just(2048)]),
         cpu_millicores in prop_oneof![1..=4_i64, 1..=1_000_000_i64, Just(1000), Just(2000)],
         memory_mib in prop_oneof![1..=4_i64, 1..=67_108_864_i64, Just(1024), Just(2048)],
         encrypted_environment_variables in prop::collection::vec(any::<u8>(), 0..40),
@@ -138,12 +167,7 @@ prop_compose! {
             image: "registry.example/app:1".to_owned(),
             replicas, cpu_millicores, memory_mib, encrypted_environment_variables, command, port,
             shutdown_signal, healthcheck, environment_slug, region, git_commit_sha, git_branch,
-            git_repo, git_commit_message,
-            autoscaling: minimum.map(|min_replicas| AutoscalingInput {
-                min_replicas,
-                max_replicas: 1000,
-                ..AutoscalingInput::default()
-            }),
+            git_repo, git_commit_message, autoscaling, ephemeral_storage_mib,
             ..identity
         }
     }

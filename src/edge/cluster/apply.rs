@@ -11,8 +11,8 @@ use super::reply::json_problem;
 /// Largest request body the API server reads, in bytes.
 pub(super) const LARGEST_BODY: usize = 3 << 20;
 
-/// What belongs to the API server: with managedFields an apply is refused, with a resourceVersion
-/// a no-op becomes a conflict, and a status is ignored or refused.
+/// What belongs to the API server: with managedFields an apply is refused, with the resourceVersion
+/// of some read object a no-op becomes a conflict, and a status is ignored or refused.
 const SERVERS_OWN: [&str; 5] = [
     "managedFields",
     "resourceVersion",
@@ -21,7 +21,8 @@ const SERVERS_OWN: [&str; 5] = [
     "uid",
 ];
 
-/// The bytes to send. With `uid` the apply can only meet the object of that uid.
+/// The bytes to send. With `uid` the apply can only meet the object of that uid, and made for a
+/// version only that version.
 pub(super) fn body(object: &Rendered, uid: Option<&str>) -> Result<Bytes, Refusal> {
     debug_assert!(
         is_free_of_server_fields(&object.body),
@@ -30,7 +31,10 @@ pub(super) fn body(object: &Rendered, uid: Option<&str>) -> Result<Bytes, Refusa
     );
     let bytes = serde_json::to_vec(&Manifest {
         body: &object.body,
-        uid,
+        at: At {
+            uid,
+            version: object.made_for,
+        },
     })
     .map_err(|error| refused(object, &json_problem(&error)))?;
     if bytes.len() > LARGEST_BODY {
@@ -60,10 +64,18 @@ fn is_free_of_server_fields(body: &Value) -> bool {
             .all(|key| body["metadata"].get(key).is_none())
 }
 
-/// A rendered object without the server's own fields and with the uid, written without a copy.
+/// What an apply may meet.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    uid: Option<&'a str>,
+    version: Option<u64>,
+}
+
+/// A rendered object without the server's own fields and with what it may meet, written without a
+/// copy.
 struct Manifest<'a> {
     body: &'a Value,
-    uid: Option<&'a str>,
+    at: At<'a>,
 }
 
 impl Serialize for Manifest<'_> {
@@ -78,7 +90,7 @@ impl Serialize for Manifest<'_> {
                         key,
                         &Meta {
                             fields,
-                            uid: self.uid,
+                            at: self.at,
                         },
                     )?;
                 }
@@ -91,7 +103,7 @@ impl Serialize for Manifest<'_> {
 
 struct Meta<'a> {
     fields: &'a Map<String, Value>,
-    uid: Option<&'a str>,
+    at: At<'a>,
 }
 
 impl Serialize for Meta<'_> {
@@ -104,8 +116,11 @@ impl Serialize for Meta<'_> {
         {
             map.serialize_entry(key, value)?;
         }
-        if let Some(uid) = self.uid {
+        if let Some(uid) = self.at.uid {
             map.serialize_entry("uid", uid)?;
+        }
+        if let Some(version) = self.at.version {
+            map.serialize_entry("resourceVersion", &version.to_string())?;
         }
         map.end()
     }
@@ -119,10 +134,10 @@ mod tests {
     use super::*;
 
     fn rendered(body: Value) -> Rendered {
-        Rendered {
-            reference: ObjectRef::new(Resource::ReplicaSet, "ws-1", "app-1"),
+        Rendered::new(
+            ObjectRef::new(Resource::ReplicaSet, "ws-1", "app-1"),
             body,
-        }
+        )
     }
 
     fn sent(object: &Rendered, uid: Option<&str>) -> Value {
@@ -140,6 +155,16 @@ mod tests {
         let mut expected = manifest;
         expected["metadata"]["uid"] = json!("u-1");
         assert_eq!(sent(&object, Some("u-1")), expected);
+    }
+
+    #[test]
+    fn what_was_made_for_a_version_meets_no_other() {
+        let mut object = rendered(json!({"metadata": {"name": "app-1"}}));
+        object.made_for = Some(41);
+        assert_eq!(
+            sent(&object, Some("u-1")),
+            json!({"metadata": {"name": "app-1", "uid": "u-1", "resourceVersion": "41"}})
+        );
     }
 
     /// helm/helm#31361 (B24): an apply made from an object that was read.

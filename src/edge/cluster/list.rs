@@ -130,6 +130,7 @@ pub(super) fn decode(resource: Resource, json: &[u8]) -> Result<Item, Undecodabl
         Resource::Namespace
         | Resource::CiliumNetworkPolicy
         | Resource::Secret
-        | Resource::ReplicaSet => LiveObject::from_slice(resource, json).map(Item::Object),
+        | Resource::ReplicaSet
+        | Resource::HorizontalPodAutoscaler => LiveObject::from_slice(resource, json).map(Item::Object),
     }
 }

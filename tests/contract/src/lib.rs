@@ -143,10 +143,7 @@ impl World {
                 },
             },
         });
-        Rendered {
-            reference: self.reference(Resource::ReplicaSet, name),
-            body,
-        }
+        Rendered::new(self.reference(Resource::ReplicaSet, name), body)
     }
 
     /// A Cilium policy that lets `port` in.
@@ -159,10 +156,7 @@ impl World {
                 "ingress": [{"toPorts": [{"ports": [{"port": port, "protocol": "TCP"}]}]}],
             },
         });
-        Rendered {
-            reference: self.reference(Resource::CiliumNetworkPolicy, name),
-            body,
-        }
+        Rendered::new(self.reference(Resource::CiliumNetworkPolicy, name), body)
     }
 
     pub async fn apply(&self, object: &Rendered) -> LiveObject {

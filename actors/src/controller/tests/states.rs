@@ -30,7 +30,7 @@ fn rendered(world: &World, name: &str) -> Rendered {
         let Ok(krane_domain::desired::Change::Apply(desired)) = &state.change else {
             panic!("an apply")
         };
-        desired.render(&Rules::default()).remove(0)
+        desired.render(&Rules::default(), None)
     })
 }
 
@@ -358,14 +358,14 @@ async fn an_object_without_our_label_is_left_alone_and_named() {
     let world = World::start().await;
     world.control_plane.push(wants(1, input("ns", "other")));
     world.until("applied", |world| world.cursor() == 1).await;
-    let foreign = Rendered {
-        reference: ObjectRef::new(Resource::ReplicaSet, "ns", "d1"),
-        body: serde_json::json!({
+    let foreign = Rendered::new(
+        ObjectRef::new(Resource::ReplicaSet, "ns", "d1"),
+        serde_json::json!({
             "apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": { "name": "d1", "namespace": "ns" },
             "spec": { "template": { "spec": { "containers": [] } } },
         }),
-    };
+    );
     world.cluster.put(&foreign, |_| {});
     world.control_plane.push(wants(2, input("ns", "d1")));
     let in_trouble =
@@ -392,12 +392,12 @@ async fn an_object_without_our_label_is_left_alone_and_named() {
 #[tokio::test(start_paused = true)]
 async fn a_namespace_made_by_others_is_used_as_it_is() {
     let world = World::start().await;
-    let foreign = Rendered {
-        reference: ObjectRef::new(Resource::Namespace, "", "ns"),
-        body: serde_json::json!({
+    let foreign = Rendered::new(
+        ObjectRef::new(Resource::Namespace, "", "ns"),
+        serde_json::json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "ns" },
         }),
-    };
+    );
     world.cluster.put(&foreign, |_| {});
     world.control_plane.push(wants(1, input("ns", "d1")));
     world.until("applied", |world| world.cursor() == 1).await;

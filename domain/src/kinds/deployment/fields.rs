@@ -13,28 +13,42 @@ pub struct ProtoField {
     /// Places in the rendered ReplicaSet, in the notation of
     /// [`Difference::path`](crate::drift::Difference::path).
     pub places: &'static [&'static str],
-    /// What of it is not built yet; empty when all is.
-    pub later: &'static str,
+    /// Places in the rendered HorizontalPodAutoscaler, which there is with field 27 only.
+    pub autoscaler_places: &'static [&'static str],
 }
 
-const fn built(number: u32, name: &'static str, places: &'static [&'static str]) -> ProtoField {
+const fn field(number: u32, name: &'static str, places: &'static [&'static str]) -> ProtoField {
     ProtoField {
         number,
         name,
         places,
-        later: "",
+        autoscaler_places: &[],
+    }
+}
+
+impl ProtoField {
+    const fn and_in_autoscaler(self, autoscaler_places: &'static [&'static str]) -> Self {
+        Self {
+            autoscaler_places,
+            ..self
+        }
     }
 }
 
 /// Every field krane knows. A field of the protocol without a row here fails a test (A12).
 pub const FIELD_TABLE: &[ProtoField] = &[
-    built(1, "k8s_namespace", &["metadata.namespace"]),
-    built(
+    field(1, "k8s_namespace", &["metadata.namespace"]).and_in_autoscaler(&["metadata.namespace"]),
+    field(
         2,
         "k8s_name",
         &["metadata.name", "spec.template.metadata.generateName"],
-    ),
-    built(
+    )
+    .and_in_autoscaler(&[
+        "metadata.name",
+        "metadata.ownerReferences[0].name",
+        "spec.scaleTargetRef.name",
+    ]),
+    field(
         3,
         "workspace_id",
         &[
@@ -42,8 +56,9 @@ pub const FIELD_TABLE: &[ProtoField] = &[
             "spec.template.metadata.labels[\"unkey.com/workspace.id\"]",
             "spec.template.spec.containers[name=deployment].env[name=UNKEY_WORKSPACE_ID].value",
         ],
-    ),
-    built(
+    )
+    .and_in_autoscaler(&["metadata.labels[\"unkey.com/workspace.id\"]"]),
+    field(
         4,
         "project_id",
         &[
@@ -51,8 +66,9 @@ pub const FIELD_TABLE: &[ProtoField] = &[
             "spec.template.metadata.labels[\"unkey.com/project.id\"]",
             "spec.template.spec.containers[name=deployment].env[name=UNKEY_PROJECT_ID].value",
         ],
-    ),
-    built(
+    )
+    .and_in_autoscaler(&["metadata.labels[\"unkey.com/project.id\"]"]),
+    field(
         5,
         "environment_id",
         &[
@@ -64,8 +80,9 @@ pub const FIELD_TABLE: &[ProtoField] = &[
              .matchLabels[\"unkey.com/environment.id\"]",
             "spec.template.spec.containers[name=deployment].env[name=UNKEY_ENVIRONMENT_ID].value",
         ],
-    ),
-    built(
+    )
+    .and_in_autoscaler(&["metadata.labels[\"unkey.com/environment.id\"]"]),
+    field(
         6,
         "deployment_id",
         &[
@@ -77,14 +94,15 @@ pub const FIELD_TABLE: &[ProtoField] = &[
             "spec.template.spec.topologySpreadConstraints[0].labelSelector\
              .matchLabels[\"unkey.com/deployment.id\"]",
         ],
-    ),
-    built(
+    )
+    .and_in_autoscaler(&["metadata.labels[\"unkey.com/deployment.id\"]"]),
+    field(
         7,
         "image",
         &["spec.template.spec.containers[name=deployment].image"],
     ),
-    built(8, "replicas", &["spec.replicas"]),
-    built(
+    field(8, "replicas", &["spec.replicas"]),
+    field(
         9,
         "cpu_millicores",
         &[
@@ -92,7 +110,7 @@ pub const FIELD_TABLE: &[ProtoField] = &[
             "spec.template.spec.containers[name=deployment].resources.requests.cpu",
         ],
     ),
-    built(
+    field(
         10,
         "memory_mib",
         &[
@@ -100,7 +118,7 @@ pub const FIELD_TABLE: &[ProtoField] = &[
             "spec.template.spec.containers[name=deployment].resources.requests.memory",
         ],
     ),
-    built(
+    field(
         11,
         "build_id",
         &[
@@ -108,17 +126,17 @@ pub const FIELD_TABLE: &[ProtoField] = &[
             "spec.template.metadata.labels[\"unkey.com/build.id\"]",
         ],
     ),
-    built(
+    field(
         12,
         "encrypted_environment_variables",
         &["spec.template.spec.containers[name=deployment].env[name=UNKEY_ENCRYPTED_ENV].value"],
     ),
-    built(
+    field(
         13,
         "command",
         &["spec.template.spec.containers[name=deployment].command"],
     ),
-    built(
+    field(
         14,
         "port",
         &[
@@ -126,12 +144,12 @@ pub const FIELD_TABLE: &[ProtoField] = &[
             "spec.template.spec.containers[name=deployment].ports[0].containerPort",
         ],
     ),
-    built(
+    field(
         15,
         "shutdown_signal",
         &["spec.template.spec.containers[name=deployment].lifecycle.preStop.exec.command"],
     ),
-    built(
+    field(
         17,
         "healthcheck",
         &[
@@ -139,56 +157,62 @@ pub const FIELD_TABLE: &[ProtoField] = &[
             "spec.template.spec.containers[name=deployment].readinessProbe",
         ],
     ),
-    built(
+    field(
         18,
         "app_id",
         &[
             "metadata.labels[\"unkey.com/app.id\"]",
             "spec.template.metadata.labels[\"unkey.com/app.id\"]",
         ],
-    ),
-    built(
+    )
+    .and_in_autoscaler(&["metadata.labels[\"unkey.com/app.id\"]"]),
+    field(
         21,
         "environment_slug",
         &["spec.template.spec.containers[name=deployment].env[name=UNKEY_ENVIRONMENT_SLUG].value"],
     ),
-    built(
+    field(
         22,
         "region",
         &["spec.template.spec.containers[name=deployment].env[name=UNKEY_REGION].value"],
     ),
-    built(
+    field(
         23,
         "git_commit_sha",
         &["spec.template.spec.containers[name=deployment].env[name=UNKEY_GIT_COMMIT_SHA].value"],
     ),
-    built(
+    field(
         24,
         "git_branch",
         &["spec.template.spec.containers[name=deployment].env[name=UNKEY_GIT_BRANCH].value"],
     ),
-    built(
+    field(
         25,
         "git_repo",
         &["spec.template.spec.containers[name=deployment].env[name=UNKEY_GIT_REPO].value"],
     ),
-    built(
+    field(
         26,
         "git_commit_message",
         &[
             "spec.template.spec.containers[name=deployment].env[name=UNKEY_GIT_COMMIT_MESSAGE].value",
         ],
     ),
-    ProtoField {
-        number: 27,
-        name: "autoscaling",
-        places: &["spec.replicas"],
-        later: "the autoscaler: for now the workload runs with at least min_replicas",
-    },
-    ProtoField {
-        number: 29,
-        name: "ephemeral_storage",
-        places: &[],
-        later: "the volume: a state that asks for one is invalid",
-    },
+    field(27, "autoscaling", &["spec.replicas"]).and_in_autoscaler(&[
+        "spec.minReplicas",
+        "spec.maxReplicas",
+        "spec.metrics[0].resource.target.averageUtilization",
+        "spec.metrics[1].resource.target.averageUtilization",
+    ]),
+    field(
+        29,
+        "ephemeral_storage",
+        &[
+            "spec.template.spec.containers[name=deployment]\
+             .env[name=UNKEY_EPHEMERAL_DISK_PATH].value",
+            "spec.template.spec.containers[name=deployment].volumeMounts[name=data].mountPath",
+            "spec.template.spec.volumes[name=data].ephemeral.volumeClaimTemplate.spec.resources\
+             .requests.storage",
+        ],
+    ),
 ];

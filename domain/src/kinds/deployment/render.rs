@@ -7,19 +7,25 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{DesiredDeployment, template};
+use super::{DesiredDeployment, autoscaler, template};
 use crate::kinds::{RENDERER, Rules};
 use crate::labels;
-use crate::object::{ObjectRef, Rendered, Resource};
+use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 
 /// Seconds a pod must be ready before it counts as available (R6).
 const MIN_READY_SECONDS: u32 = 30;
 
 /// The ReplicaSet of a workload (resources.md §3.3).
-pub(crate) fn render(desired: &DesiredDeployment, rules: &Rules) -> Rendered {
+///
+/// Of the live one only the number of pods goes in, where an autoscaler may have a say in it.
+pub(crate) fn render(
+    desired: &DesiredDeployment,
+    rules: &Rules,
+    live: Option<&LiveObject>,
+) -> Rendered {
     let key = &desired.key;
     let all_labels = all_labels(desired);
-    let body = json!({
+    let mut body = json!({
         "apiVersion": Resource::ReplicaSet.api_version(),
         "kind": Resource::ReplicaSet.kind(),
         "metadata": {
@@ -29,7 +35,6 @@ pub(crate) fn render(desired: &DesiredDeployment, rules: &Rules) -> Rendered {
             "annotations": { labels::RENDERER_ANNOTATION: RENDERER },
         },
         "spec": {
-            "replicas": desired.replicas,
             "minReadySeconds": MIN_READY_SECONDS,
             "selector": { "matchLabels": { labels::DEPLOYMENT_ID: &*desired.deployment_id } },
             "template": template::template(desired, rules, &all_labels),
@@ -40,21 +45,35 @@ pub(crate) fn render(desired: &DesiredDeployment, rules: &Rules) -> Rendered {
         Arc::clone(&key.namespace),
         Arc::clone(&key.name),
     );
-    Rendered { reference, body }
+    if let Some(replicas) = autoscaler::replicas(desired, live) {
+        body["spec"]["replicas"] = Value::from(replicas);
+    }
+    let of_live = live.filter(|_| desired.autoscaling.is_some());
+    Rendered {
+        reference,
+        body,
+        made_for: of_live.map(|live| live.resource_version),
+    }
 }
 
 /// The labels of the ReplicaSet and of its pods: cluster policies select by them.
 fn all_labels(desired: &DesiredDeployment) -> Map<String, Value> {
+    let mut labels = identity_labels(desired);
+    labels.insert(labels::BUILD_ID.to_owned(), Value::from(&*desired.build_id));
+    labels.insert(labels::INJECT.to_owned(), Value::from("true"));
+    labels
+}
+
+/// The labels of everything a workload is made of.
+pub(super) fn identity_labels(desired: &DesiredDeployment) -> Map<String, Value> {
     [
         (labels::WORKSPACE_ID, &*desired.workspace_id),
         (labels::PROJECT_ID, &desired.project_id),
         (labels::APP_ID, &desired.app_id),
         (labels::ENVIRONMENT_ID, &desired.environment_id),
         (labels::DEPLOYMENT_ID, &desired.deployment_id),
-        (labels::BUILD_ID, &desired.build_id),
         (labels::MANAGED_BY, labels::MANAGER),
         (labels::COMPONENT, labels::COMPONENT_DEPLOYMENT),
-        (labels::INJECT, "true"),
     ]
     .into_iter()
     .map(|(key, value)| (key.to_owned(), Value::from(value)))

@@ -74,7 +74,7 @@ pub(crate) fn render_shared(
         }
         SharedKey::PullSecret(_) => pull_secret(&reference, rules.pull_secret.as_ref()?),
     };
-    Some(Rendered { reference, body })
+    Some(Rendered::new(reference, body))
 }
 
 fn namespace(reference: &ObjectRef) -> Value {
@@ -191,7 +191,7 @@ pub(crate) fn shared_key_of(live: &LiveObject) -> Option<SharedKey> {
             namespace: Arc::clone(&reference.namespace),
             environment: environment_of_policy(live)?,
         },
-        Resource::ReplicaSet | Resource::Pod => return None,
+        Resource::ReplicaSet | Resource::HorizontalPodAutoscaler | Resource::Pod => return None,
     };
     (shared_reference(&key) == *reference).then_some(key)
 }
@@ -230,6 +230,7 @@ pub(crate) fn watches(rules: &Rules) -> Vec<WatchSpec> {
     let mut watches = vec![
         spec(Resource::ReplicaSet, &[&ours, &workload]),
         spec(Resource::Pod, &[&ours, &workload]),
+        spec(Resource::HorizontalPodAutoscaler, &[&ours, &workload]),
         spec(Resource::Namespace, &[&ours]),
         spec(Resource::CiliumNetworkPolicy, &[&ours, &policy, &not_sent]),
     ];

@@ -25,6 +25,10 @@ const CONTAINER: &str = "deployment";
 /// Volume that holds the token of the secrets audience.
 const TOKEN_VOLUME: &str = "krane-token";
 
+/// Name of the scratch volume, and where it is.
+const SCRATCH_VOLUME: &str = "data";
+const SCRATCH_PATH: &str = "/data";
+
 /// Where a process looks for its service account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -84,18 +88,51 @@ fn pod_spec(desired: &DesiredDeployment, rules: &Rules) -> Value {
     if rules.pull_secret.is_some() {
         spec["imagePullSecrets"] = json!([{ "name": labels::PULL_SECRET_NAME }]);
     }
-    if let Some(audience) = &rules.secrets_audience {
+    if rules.secrets_audience.is_some() {
         spec["automountServiceAccountToken"] = Value::Bool(false);
-        spec["volumes"] = json!([{
+    }
+    let volumes = volumes(desired, rules);
+    if !volumes.is_empty() {
+        spec["volumes"] = Value::Array(volumes);
+    }
+    spec
+}
+
+/// The volumes of a pod; an empty list must not be rendered, it would own nothing.
+fn volumes(desired: &DesiredDeployment, rules: &Rules) -> Vec<Value> {
+    let token = rules.secrets_audience.as_ref().map(|audience| {
+        json!({
             "name": TOKEN_VOLUME,
             "projected": { "sources": [{ "serviceAccountToken": {
                 "audience": &**audience,
                 "expirationSeconds": TOKEN_SECONDS,
                 "path": "token",
             } }] },
-        }]);
-    }
-    spec
+        })
+    });
+    let scratch = desired.ephemeral_storage_mib.map(|mebibytes| {
+        json!({
+            "name": SCRATCH_VOLUME,
+            "ephemeral": { "volumeClaimTemplate": { "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": &*rules.storage_class_name,
+                "resources": { "requests": { "storage": format!("{mebibytes}Mi") } },
+            } } },
+        })
+    });
+    token.into_iter().chain(scratch).collect()
+}
+
+/// Where the container finds them.
+fn mounts(desired: &DesiredDeployment, rules: &Rules) -> Vec<Value> {
+    let token = rules
+        .secrets_audience
+        .as_ref()
+        .map(|_| json!({ "name": TOKEN_VOLUME, "mountPath": TOKEN_PATH, "readOnly": true }));
+    let scratch = desired
+        .ephemeral_storage_mib
+        .map(|_| json!({ "name": SCRATCH_VOLUME, "mountPath": SCRATCH_PATH }));
+    token.into_iter().chain(scratch).collect()
 }
 
 fn container(desired: &DesiredDeployment, rules: &Rules) -> Value {
@@ -121,9 +158,9 @@ fn container(desired: &DesiredDeployment, rules: &Rules) -> Value {
             "preStop": { "exec": { "command": ["kill", option(signal), "1"] } },
         });
     }
-    if rules.secrets_audience.is_some() {
-        container["volumeMounts"] =
-            json!([{ "name": TOKEN_VOLUME, "mountPath": TOKEN_PATH, "readOnly": true }]);
+    let mounts = mounts(desired, rules);
+    if !mounts.is_empty() {
+        container["volumeMounts"] = Value::Array(mounts);
     }
     container
 }

@@ -53,9 +53,14 @@ pub fn validate(input: DeploymentInput, rules: &Rules) -> Result<DesiredDeployme
         deployment_id: label("deployment_id", input.deployment_id)?,
         build_id: label("build_id", build_id)?,
         image: names::image(input.image)?,
-        replicas: numbers::replicas(input.replicas, input.autoscaling, rules)?,
+        replicas: numbers::replicas(input.replicas, rules)?,
+        autoscaling: numbers::autoscaling(input.autoscaling, rules)?,
         cpu_millicores: numbers::cpu_millicores(input.cpu_millicores)?,
         memory_mib: numbers::memory_mib(input.memory_mib)?,
+        ephemeral_storage_mib: input
+            .ephemeral_storage_mib
+            .map(numbers::ephemeral_storage_mib)
+            .transpose()?,
         command: command(input.command)?,
         port,
         shutdown_signal: shutdown_signal(&input.shutdown_signal)?,
@@ -80,7 +85,7 @@ pub fn validate(input: DeploymentInput, rules: &Rules) -> Result<DesiredDeployme
         // No process can be started with a NUL in a variable; the rest of the text still informs.
         .filter_map(|(name, value)| Some((name, value?.replace('\0', ""))))
         .collect(),
-        warnings: no_ephemeral_storage(input.ephemeral_storage_mib).map(|()| warnings)?,
+        warnings,
         key,
     })
 }
@@ -141,15 +146,4 @@ fn encrypted(blob: Vec<u8>) -> Result<Vec<u8>, Invalid> {
         ));
     }
     Ok(blob)
-}
-
-fn no_ephemeral_storage(size_mib: Option<i64>) -> Result<(), Invalid> {
-    match size_mib {
-        None => Ok(()),
-        Some(_) => Err(Invalid::new(
-            "ephemeral_storage",
-            "ephemeral volumes are not supported yet",
-            "leave it out",
-        )),
-    }
 }

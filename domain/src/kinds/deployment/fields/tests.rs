@@ -2,18 +2,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::FIELD_TABLE;
+use super::{FIELD_TABLE, ProtoField};
 use crate::kinds::Rules;
-use crate::kinds::deployment::{AutoscalingInput, DeploymentInput, render, validate};
-use crate::testing::{full_input, lookup};
+use crate::kinds::deployment::{AutoscalingInput, DeploymentInput, dependants, render, validate};
+use crate::testing::{applied, full_input, lookup, scaled_input};
 
 fn rendered(input: DeploymentInput) -> Value {
     let rules = Rules::default();
     let desired = validate(input, &rules).unwrap_or_else(|invalid| panic!("{invalid}"));
-    render(&desired, &rules).body
+    render(&desired, &rules, None).body
 }
 
-/// What is found at each place of [`FIELD_TABLE`] for the full input, in its order.
+/// The autoscaler of a workload with one, which was applied before.
+fn rendered_autoscaler(input: DeploymentInput) -> Value {
+    let rules = Rules::default();
+    let desired = validate(input, &rules).unwrap_or_else(|invalid| panic!("{invalid}"));
+    let owner = applied(&render(&desired, &rules, None), "uid-1", 7);
+    let owner = owner.unwrap_or_else(|error| panic!("{error}"));
+    dependants(&desired, &owner).remove(0).body
+}
+
+/// What is found at each place of [`FIELD_TABLE`], in its order.
 fn expected() -> BTreeMap<u32, Vec<Value>> {
     let ids = |value: &str, count| vec![json!(value); count];
     let probe = json!({
@@ -47,38 +56,55 @@ fn expected() -> BTreeMap<u32, Vec<Value>> {
         (24, ids("odd/branch", 1)),
         (25, ids("odd/repo", 1)),
         (26, ids("odd: costs $$5 $$(PATH)", 1)),
+        (27, vec![json!(7)]),
+        (29, vec![json!("/data"), json!("/data"), json!("5120Mi")]),
     ])
+}
+
+/// The same for the autoscaler.
+fn expected_of_autoscaler() -> BTreeMap<u32, Vec<Value>> {
+    BTreeMap::from([
+        (1, vec![json!("wsnamespace")]),
+        (2, vec![json!("odd-name"); 3]),
+        (3, vec![json!("ws_Odd")]),
+        (4, vec![json!("proj_Odd")]),
+        (5, vec![json!("env_Odd")]),
+        (6, vec![json!("d_Odd")]),
+        (18, vec![json!("app_Odd")]),
+        (27, vec![json!(3), json!(19), json!(83), json!(71)]),
+    ])
+}
+
+fn check(
+    body: &Value,
+    mut expected: BTreeMap<u32, Vec<Value>>,
+    places: fn(&ProtoField) -> &'static [&'static str],
+) {
+    for field in FIELD_TABLE {
+        let (number, name) = (field.number, field.name);
+        let values = expected.remove(&number).unwrap_or_default();
+        assert_eq!(values.len(), places(field).len(), "{number} {name}");
+        for (place, value) in places(field).iter().zip(values) {
+            assert_eq!(lookup(body, place), Some(&value), "{name} at {place}");
+        }
+    }
+    let unused = "values of fields that are not in the table";
+    assert_eq!(expected, BTreeMap::new(), "{unused}");
 }
 
 /// A12 (unkeyed/unkey deea720808, PR #6545; 131a54126f, PR #6544): a field of the message that
 /// nothing consumes goes unnoticed for months.
 #[test]
 fn every_field_lands_at_its_documented_places() {
-    let body = rendered(full_input());
-    let mut expected = expected();
-    for field in FIELD_TABLE.iter().filter(|field| field.later.is_empty()) {
-        let values = expected.remove(&field.number).unwrap_or_default();
-        assert_eq!(
-            values.len(),
-            field.places.len(),
-            "{} {}",
-            field.number,
-            field.name
-        );
-        for (place, value) in field.places.iter().zip(values) {
-            assert_eq!(
-                lookup(&body, place),
-                Some(&value),
-                "{} at {place}",
-                field.name
-            );
-        }
+    let body = rendered(scaled_input());
+    check(&body, expected(), |field| field.places);
+    let body = rendered_autoscaler(scaled_input());
+    check(&body, expected_of_autoscaler(), |field| {
+        field.autoscaler_places
+    });
+    for field in FIELD_TABLE {
+        assert!(!field.places.is_empty(), "nothing consumes {}", field.name);
     }
-    assert_eq!(
-        expected,
-        BTreeMap::new(),
-        "values of fields that are not in the table"
-    );
 }
 
 /// Takes one field out of a message.
@@ -98,9 +124,10 @@ fn an_absent_optional_field_leaves_no_trace() {
         (24, |input| input.git_branch = None),
         (25, |input| input.git_repo = None),
         (26, |input| input.git_commit_message = None),
+        (29, |input| input.ephemeral_storage_mib = None),
     ];
     for (number, clear) in without {
-        let mut input = full_input();
+        let mut input = scaled_input();
         clear(&mut input);
         let body = rendered(input);
         for field in FIELD_TABLE.iter().filter(|field| field.number == *number) {
@@ -147,10 +174,4 @@ fn the_table_names_each_field_once_and_in_order() {
     );
     let names: BTreeSet<&str> = FIELD_TABLE.iter().map(|field| field.name).collect();
     assert_eq!(names.len(), FIELD_TABLE.len());
-    let later: Vec<u32> = FIELD_TABLE
-        .iter()
-        .filter(|field| !field.later.is_empty())
-        .map(|f| f.number)
-        .collect();
-    assert_eq!(later, [27, 29]);
 }

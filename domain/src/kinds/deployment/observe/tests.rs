@@ -15,7 +15,7 @@ fn live() -> LiveObject {
     };
     let rules = Rules::default();
     let desired = validate(input, &rules).unwrap_or_else(|invalid| panic!("{invalid}"));
-    applied(&render(&desired, &rules), "rs-1", 5).unwrap_or_else(|error| panic!("{error}"))
+    applied(&render(&desired, &rules, None), "rs-1", 5).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn template(live: &LiveObject) -> String {
@@ -232,7 +232,7 @@ fn the_oldest_unready_pod_of_another_template_is_the_one_to_replace() {
 fn a_replica_set_without_the_annotation_has_no_outdated_pods() {
     let rules = Rules::default();
     let desired = validate(minimal_input(), &rules).unwrap_or_else(|invalid| panic!("{invalid}"));
-    let mut json = applied_json(&render(&desired, &rules), "rs-1", 5);
+    let mut json = applied_json(&render(&desired, &rules, None), "rs-1", 5);
     json["spec"]["template"]["metadata"]["annotations"] = json!({});
     let live = LiveObject::from_json(crate::object::Resource::ReplicaSet, json)
         .unwrap_or_else(|error| panic!("{error}"));

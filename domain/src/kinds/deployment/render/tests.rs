@@ -6,15 +6,15 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::render;
-use crate::kinds::deployment::{DeploymentInput, validate};
+use crate::kinds::deployment::{AutoscalingInput, DeploymentInput, dependants, validate};
 use crate::kinds::{Password, PullSecret, Rules};
-use crate::testing::{full_input, lookup, minimal_input, valid_input};
+use crate::testing::{applied, full_input, lookup, minimal_input, scaled_input, valid_input};
 
 const CONTAINER: &str = "spec.template.spec.containers[name=deployment]";
 
 fn body_by(input: DeploymentInput, rules: &Rules) -> Value {
     let desired = validate(input, rules).unwrap_or_else(|invalid| panic!("{invalid}"));
-    render(&desired, rules).body
+    render(&desired, rules, None).body
 }
 
 fn body(input: DeploymentInput) -> Value {
@@ -23,6 +23,15 @@ fn body(input: DeploymentInput) -> Value {
 
 fn at<'a>(body: &'a Value, path: &str) -> &'a Value {
     lookup(body, path).unwrap_or_else(|| panic!("nothing at {path}"))
+}
+
+/// The autoscaler of a workload that was applied under this uid.
+fn autoscaler(input: DeploymentInput) -> Value {
+    let rules = Rules::default();
+    let desired = validate(input, &rules).unwrap_or_else(|invalid| panic!("{invalid}"));
+    let owner = applied(&render(&desired, &rules, None), "uid-1", 7);
+    let owner = owner.unwrap_or_else(|error| panic!("{error}"));
+    dependants(&desired, &owner).remove(0).body
 }
 
 fn all_rules() -> Rules {
@@ -218,8 +227,38 @@ fn the_template_hash_changes_with_the_template_only() {
     assert_ne!(hash(&body_by(minimal_input(), &all_rules())), base);
 }
 
+/// resources.md §3.8, beside the token of D30.
+#[test]
+fn an_ephemeral_volume_is_a_claim_of_the_configured_class_at_data() {
+    let rules = Rules {
+        storage_class_name: "fast".into(),
+        ..all_rules()
+    };
+    let body = body_by(scaled_input(), &rules);
+    let volumes = at(&body, "spec.template.spec.volumes");
+    assert_eq!(volumes[0]["name"], "krane-token");
+    let claim = json!({
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "resources": { "requests": { "storage": "5120Mi" } },
+    });
+    let volume =
+        json!({ "name": "data", "ephemeral": { "volumeClaimTemplate": { "spec": claim } } });
+    assert_eq!(volumes[1], volume);
+    let mounts = at(&body, &format!("{CONTAINER}.volumeMounts"));
+    assert_eq!(mounts[1], json!({ "name": "data", "mountPath": "/data" }));
+    let env = at(&body, &format!("{CONTAINER}.env")).as_array();
+    let path = json!({ "name": "UNKEY_EPHEMERAL_DISK_PATH", "value": "/data" });
+    assert_eq!(env.and_then(|env| env.last()), Some(&path));
+}
+
 /// Changes one field of a message.
 type Change = fn(&mut DeploymentInput);
+
+fn policy(input: &mut DeploymentInput) -> &mut AutoscalingInput {
+    let policy = input.autoscaling.as_mut();
+    policy.unwrap_or_else(|| panic!("it has one"))
+}
 
 /// The changes of C10, one per field.
 fn changes() -> Vec<(&'static str, Change)> {
@@ -259,6 +298,21 @@ fn changes() -> Vec<(&'static str, Change)> {
         ("git_commit_message", |input| {
             input.git_commit_message = None;
         }),
+        ("autoscaling.min_replicas", |input| {
+            policy(input).min_replicas = 2;
+        }),
+        ("autoscaling.max_replicas", |input| {
+            policy(input).max_replicas = 20;
+        }),
+        ("autoscaling.cpu_threshold", |input| {
+            policy(input).cpu_threshold = None;
+        }),
+        ("autoscaling.memory_threshold", |input| {
+            policy(input).memory_threshold = None;
+        }),
+        ("ephemeral_storage", |input| {
+            input.ephemeral_storage_mib = None;
+        }),
     ]
 }
 
@@ -266,12 +320,13 @@ fn changes() -> Vec<(&'static str, Change)> {
 /// restore the former state.
 #[test]
 fn every_field_has_an_effect_that_changing_it_back_undoes() {
-    let base = body(full_input());
+    let objects = |input: DeploymentInput| (body(input.clone()), autoscaler(input));
+    let base = objects(scaled_input());
     for (field, change) in changes() {
-        let mut input = full_input();
+        let mut input = scaled_input();
         change(&mut input);
-        assert_ne!(body(input), base, "{field} has no effect");
-        assert_eq!(body(full_input()), base, "{field}");
+        assert_ne!(objects(input), base, "{field} has no effect");
+        assert_eq!(objects(scaled_input()), base, "{field}");
     }
 }
 

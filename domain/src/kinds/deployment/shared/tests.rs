@@ -225,6 +225,7 @@ fn watches_are_what_the_role_allows() {
     let mut expected = vec![
         format!("replicasets {workload} "),
         format!("pods {workload} "),
+        format!("horizontalpodautoscalers {workload} "),
         format!("namespaces {ours} "),
         format!(
             "ciliumnetworkpolicies {ours},app.kubernetes.io/component=ciliumnetworkpolicy,\

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::SCRATCH_PATH;
 use crate::kinds::deployment::DesiredDeployment;
 
 /// Optional variables in the order of the protocol.
@@ -19,14 +20,18 @@ const DESCRIPTIVE: [&str; 6] = [
 /// Name of the variable that holds the encrypted ones.
 const ENCRYPTED: &str = "UNKEY_ENCRYPTED_ENV";
 
-/// Names of the variables every workload gets.
-const IDENTITY: [&str; 6] = [
+/// Name of the variable that says where the scratch volume is.
+const EPHEMERAL_DISK_PATH: &str = "UNKEY_EPHEMERAL_DISK_PATH";
+
+/// Names of the variables that krane itself makes.
+const IDENTITY: [&str; 7] = [
     "PORT",
     "UNKEY_WORKSPACE_ID",
     "UNKEY_PROJECT_ID",
     "UNKEY_ENVIRONMENT_ID",
     "UNKEY_DEPLOYMENT_ID",
     "UNKEY_INSTANCE_ID",
+    EPHEMERAL_DISK_PATH,
 ];
 
 /// Whether krane itself makes this variable, and not in secret: its value may be shown (D38).
@@ -58,6 +63,9 @@ pub(super) fn variables(desired: &DesiredDeployment) -> Vec<Value> {
         // it is stored would take it from krane.
         "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.name" } },
     }));
+    if desired.ephemeral_storage_mib.is_some() {
+        variables.push(variable(EPHEMERAL_DISK_PATH, SCRATCH_PATH));
+    }
     variables
 }
 

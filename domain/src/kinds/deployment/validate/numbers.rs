@@ -2,7 +2,7 @@
 
 use crate::desired::Invalid;
 use crate::kinds::Rules;
-use crate::kinds::deployment::AutoscalingInput;
+use crate::kinds::deployment::{Autoscaling, AutoscalingInput};
 
 /// The port of workloads that name none (S3).
 pub(in crate::kinds::deployment) const DEFAULT_PORT: u16 = 8080;
@@ -13,35 +13,28 @@ const MAX_CPU_MILLICORES: u64 = 1_000_000;
 /// 64 TiB, for the same reasons.
 const MAX_MEMORY_MIB: u64 = 64 * 1024 * 1024;
 
-/// Pods wanted. With autoscaling at least its minimum, until the autoscaler itself is built.
-pub(super) fn replicas(
-    replicas: i32,
-    autoscaling: Option<AutoscalingInput>,
-    rules: &Rules,
-) -> Result<u32, Invalid> {
-    let within = |field: &str, count: u32| {
-        if count <= rules.max_replicas {
-            return Ok(count);
-        }
-        Err(Invalid::new(
-            field,
-            format!(
-                "{count} is more than the {} allowed here",
-                rules.max_replicas
-            ),
-            "ask for fewer, or raise deployments.max_replicas",
-        ))
-    };
-    let fixed = u32::try_from(replicas).map_err(|_| {
+/// 64 TiB: no storage class has a larger volume.
+const MAX_EPHEMERAL_STORAGE_MIB: u64 = 64 * 1024 * 1024;
+
+/// Pods wanted.
+pub(super) fn replicas(replicas: i32, rules: &Rules) -> Result<u32, Invalid> {
+    let count = u32::try_from(replicas).map_err(|_| {
         Invalid::new(
             "replicas",
             format!("{replicas} is negative"),
             "send 0 or more",
         )
     })?;
-    let fixed = within("replicas", fixed)?;
-    let Some(policy) = autoscaling else {
-        return Ok(fixed);
+    at_most_allowed("replicas", count, rules)
+}
+
+/// The bounds and targets of an autoscaler, when one is wanted (W7).
+pub(super) fn autoscaling(
+    policy: Option<AutoscalingInput>,
+    rules: &Rules,
+) -> Result<Option<Autoscaling>, Invalid> {
+    let Some(policy) = policy else {
+        return Ok(None);
     };
     if policy.min_replicas == 0 {
         return Err(Invalid::new(
@@ -60,8 +53,41 @@ pub(super) fn replicas(
             "send at least min_replicas",
         ));
     }
-    within("autoscaling.max_replicas", policy.max_replicas)?;
-    Ok(fixed.max(policy.min_replicas))
+    Ok(Some(Autoscaling {
+        min_replicas: policy.min_replicas,
+        max_replicas: at_most_allowed("autoscaling.max_replicas", policy.max_replicas, rules)?,
+        cpu_threshold: threshold("autoscaling.cpu_threshold", policy.cpu_threshold)?,
+        memory_threshold: threshold("autoscaling.memory_threshold", policy.memory_threshold)?,
+    }))
+}
+
+fn at_most_allowed(field: &str, count: u32, rules: &Rules) -> Result<u32, Invalid> {
+    if count <= rules.max_replicas {
+        return Ok(count);
+    }
+    Err(Invalid::new(
+        field,
+        format!(
+            "{count} is more than the {} allowed here",
+            rules.max_replicas
+        ),
+        "ask for fewer, or raise deployments.max_replicas",
+    ))
+}
+
+/// Percent of a request. Over 100 is a target like any other: limits are above requests.
+fn threshold(field: &str, percent: Option<i32>) -> Result<Option<u32>, Invalid> {
+    let Some(percent) = percent else {
+        return Ok(None);
+    };
+    match u32::try_from(percent) {
+        Ok(percent) if percent > 0 => Ok(Some(percent)),
+        Ok(_) | Err(_) => Err(Invalid::new(
+            field,
+            format!("{percent} is not positive"),
+            "send 1 or more percent, or leave it out",
+        )),
+    }
 }
 
 pub(super) fn cpu_millicores(millicores: i64) -> Result<u64, Invalid> {
@@ -70,6 +96,14 @@ pub(super) fn cpu_millicores(millicores: i64) -> Result<u64, Invalid> {
 
 pub(super) fn memory_mib(mebibytes: i64) -> Result<u64, Invalid> {
     positive("memory_mib", mebibytes, MAX_MEMORY_MIB)
+}
+
+pub(super) fn ephemeral_storage_mib(mebibytes: i64) -> Result<u64, Invalid> {
+    positive(
+        "ephemeral_storage.size_mib",
+        mebibytes,
+        MAX_EPHEMERAL_STORAGE_MIB,
+    )
 }
 
 fn positive(field: &str, number: i64, limit: u64) -> Result<u64, Invalid> {

@@ -89,6 +89,41 @@ fn autoscaling_bounds_must_be_bounds() {
     assert_eq!(with(u32::MAX, u32::MAX), "autoscaling.max_replicas");
 }
 
+#[test]
+fn autoscaling_targets_are_percents_and_may_be_left_out() {
+    let with = |cpu_threshold, memory_threshold| {
+        invalid_field_of(DeploymentInput {
+            autoscaling: Some(AutoscalingInput {
+                min_replicas: 1,
+                max_replicas: 2,
+                cpu_threshold,
+                memory_threshold,
+            }),
+            ..minimal_input()
+        })
+    };
+    assert_eq!(with(None, None), "");
+    assert_eq!(with(Some(1), Some(i32::MAX)), "");
+    assert_eq!(with(Some(0), None), "autoscaling.cpu_threshold");
+    assert_eq!(with(Some(i32::MIN), None), "autoscaling.cpu_threshold");
+    assert_eq!(with(None, Some(-80)), "autoscaling.memory_threshold");
+}
+
+#[test]
+fn the_size_of_an_ephemeral_volume_is_positive_and_possible() {
+    let with = |size| {
+        invalid_field_of(DeploymentInput {
+            ephemeral_storage_mib: Some(size),
+            ..minimal_input()
+        })
+    };
+    let largest = 64 << 20;
+    assert_eq!([with(1), with(largest)], ["", ""]);
+    for size in [0, -1, i64::MIN, largest + 1, i64::MAX] {
+        assert_eq!(with(size), "ephemeral_storage.size_mib", "{size}");
+    }
+}
+
 /// B31 (rhobs/observability-operator PR #1113, Azure/azure-service-operator#4734): label values
 /// the API server refuses on every try.
 #[test]
@@ -245,14 +280,6 @@ fn four_signals_are_known() {
     }
 }
 
-#[test]
-fn what_is_not_built_yet_is_refused_and_not_ignored() {
-    assert_eq!(
-        invalid_field(|input| input.ephemeral_storage_mib = Some(64)),
-        "ephemeral_storage"
-    );
-}
-
 /// B32 (mogenius/renovate-operator#616): an object over the size limit is tried for ever.
 #[test]
 fn encrypted_variables_too_big_for_an_object_are_refused() {
@@ -393,8 +420,10 @@ fn any_input() -> impl Strategy<Value = DeploymentInput> {
                         policy.map(|(min_replicas, max_replicas)| AutoscalingInput {
                             min_replicas,
                             max_replicas,
-                            ..AutoscalingInput::default()
+                            cpu_threshold: (numbers.0 % 2 == 0).then_some(numbers.0),
+                            memory_threshold: (numbers.3 % 2 == 0).then_some(numbers.3),
                         });
+                    input.ephemeral_storage_mib = Some(numbers.1);
                 });
                 input
             },

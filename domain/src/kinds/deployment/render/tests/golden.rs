@@ -1,9 +1,9 @@
 //! The manifests as they are sent. A change here is a change of every customer's workload: raise
 //! the renderer number with it.
 
-use super::{all_rules, body, body_by};
-use crate::kinds::deployment::DeploymentInput;
-use crate::testing::{full_input, minimal_input};
+use super::{all_rules, autoscaler, body, body_by};
+use crate::kinds::deployment::{AutoscalingInput, DeploymentInput};
+use crate::testing::{full_input, minimal_input, scaled_input};
 
 #[test]
 fn minimal() {
@@ -13,6 +13,29 @@ fn minimal() {
 #[test]
 fn full() {
     insta::assert_json_snapshot!("full", body_by(full_input(), &all_rules()));
+}
+
+#[test]
+fn scaled() {
+    insta::assert_json_snapshot!("scaled", body(scaled_input()));
+}
+
+#[test]
+fn autoscaler_of_a_full_policy() {
+    insta::assert_json_snapshot!("autoscaler", autoscaler(scaled_input()));
+}
+
+#[test]
+fn autoscaler_of_a_policy_without_targets() {
+    let input = DeploymentInput {
+        autoscaling: Some(AutoscalingInput {
+            min_replicas: 1,
+            max_replicas: 1,
+            ..AutoscalingInput::default()
+        }),
+        ..minimal_input()
+    };
+    insta::assert_json_snapshot!("autoscaler_minimal", autoscaler(input));
 }
 
 #[test]

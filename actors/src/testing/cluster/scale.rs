@@ -1,0 +1,38 @@
+//! The number of pods, as somebody else sets it.
+
+use krane_domain::object::{LiveObject, ObjectRef, Rendered};
+use serde_json::{Value, json};
+
+use super::{FakeCluster, World};
+use crate::ports::{Item, WatchEvent};
+
+impl FakeCluster {
+    /// An autoscaler sets the number of pods: from then on krane does not own it.
+    pub(crate) fn scale(&self, reference: &ObjectRef, replicas: u64) {
+        self.world.lock().scale(reference, replicas);
+    }
+}
+
+impl World {
+    pub(super) fn scale(&mut self, reference: &ObjectRef, replicas: u64) -> Option<LiveObject> {
+        let mut object = self.objects.get(reference)?.value();
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        object["spec"]["replicas"] = json!(replicas);
+        let owned = object.pointer_mut("/metadata/managedFields/0/fieldsV1/f:spec");
+        if let Some(owned) = owned.and_then(Value::as_object_mut) {
+            owned.remove("f:replicas");
+        }
+        let live = LiveObject::from_json(reference.resource, object).expect("it did before");
+        self.objects.insert(reference.clone(), live.clone());
+        let event = WatchEvent::Applied(Item::Object(live.clone()));
+        self.tell(reference.resource, &event);
+        Some(live)
+    }
+}
+
+/// What an apply that does not say a number leaves as it is.
+pub(super) fn replicas_left_alone(applied: &Rendered) -> impl Fn(&LiveObject) -> Option<u64> {
+    let says = applied.body.pointer("/spec/replicas").is_some();
+    move |live| live.value()["spec"]["replicas"].as_u64().filter(|_| !says)
+}
