@@ -4,6 +4,7 @@
 //! other. It holds no state of its own: whatever it finds out is in the store or in its outcome.
 
 mod outdated;
+mod remove;
 mod settle;
 mod shared;
 
@@ -194,7 +195,7 @@ async fn apply(
     };
     // First: what is not needed any more may work against what is wanted now.
     for reference in desired.unneeded() {
-        note(&settle::remove(&reference, desired.key(), repair, context).await?);
+        note(&remove::unneeded(&reference, desired.key(), repair, context).await?);
     }
     let reference = desired.render(rules, None).reference;
     let wanted = |live: Option<&LiveObject>| Cow::Owned(desired.render(rules, live));

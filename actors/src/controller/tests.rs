@@ -1,5 +1,6 @@
 //! A whole controller over a small cluster and a small control plane, on a paused clock.
 
+mod autoscaling;
 mod harness;
 mod isolation;
 mod outdated;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use krane_domain::backlog::{Trouble, TroubleKind};
 use krane_domain::drift::{self, Decision, FuseMemory};
-use krane_domain::ids::ObjectKey;
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
 use krane_domain::refusal::RefusalClass;
 
@@ -18,9 +17,6 @@ const ROUNDS: usize = 4;
 
 /// Stands for the edit "deleted".
 const GONE: u64 = 0;
-
-/// Stands for the edit "made, though nobody wants it".
-const UNWANTED: u64 = 1;
 
 /// What a write is for.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +48,7 @@ impl Repair {
         }
     }
 
-    const fn of(self, edit: u64) -> Self {
+    pub(super) const fn of(self, edit: u64) -> Self {
         match self {
             Self::No => Self::No,
             Self::Drift(_) => Self::Drift(edit),
@@ -60,11 +56,11 @@ impl Repair {
         }
     }
 
-    const fn is_drift(self) -> bool {
+    pub(super) const fn is_drift(self) -> bool {
         matches!(self, Self::Drift(_))
     }
 
-    const fn edit(self) -> Option<u64> {
+    pub(super) const fn edit(self) -> Option<u64> {
         match self {
             Self::No => None,
             Self::Drift(edit) | Self::DriftOrMembers(edit) => Some(edit),
@@ -399,38 +395,6 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<(
     }
 }
 
-/// Deletes what an earlier state of this workload needed and the present one does not: only what
-/// carries our label and belongs to the live workload. What belongs to a former one goes with it.
-pub(super) async fn remove(
-    reference: &ObjectRef,
-    workload: &ObjectKey,
-    repair: Repair,
-    context: &LaneContext,
-) -> Result<Settlement, Stop> {
-    let (found, owner) = context.store.with(|memory| {
-        let found = memory.view.get(reference).cloned();
-        (found, memory.view.workload(workload).cloned())
-    });
-    let found = found.filter(|found| found.is_ours() && !found.is_terminating);
-    let (Some(found), Some(owner)) = (found, owner) else {
-        return Ok(Settlement::default());
-    };
-    if !found.is_owned_by(&owner.uid) {
-        return Ok(Settlement::default());
-    }
-    let seconds = context.clock.unix_seconds();
-    if let Some(until) = drift::held_until(&found, seconds) {
-        return Err(held(&reference.to_string(), until, seconds).into());
-    }
-    tracing::info!(object = %reference, "deleting what is not wanted any more");
-    delete(&found, context).await?;
-    Ok(Settlement {
-        wrote: true,
-        repaired: repair.of(UNWANTED).edit(),
-        live: None,
-    })
-}
-
 fn not_ours(what: &str) -> Trouble {
     Trouble::new(
         TroubleKind::Misconfigured,
@@ -447,7 +411,7 @@ pub(super) fn being_deleted(what: &str) -> Trouble {
         .remedy("it is made again when it is gone")
 }
 
-fn held(what: &str, until: u64, seconds: u64) -> Trouble {
+pub(super) fn held(what: &str, until: u64, seconds: u64) -> Trouble {
     let left = until.saturating_sub(seconds);
     let mut trouble = Trouble::new(
         TroubleKind::Held,

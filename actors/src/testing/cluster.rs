@@ -35,6 +35,8 @@ pub(crate) enum Fault {
     Hang,
     /// The call has its effect, the answer is lost.
     LoseAnswer,
+    /// Somebody sets the number of pods of this workload just before the call takes effect.
+    Scale(ObjectRef, u64),
 }
 
 type Faults = Box<dyn FnMut(&Op) -> Option<Fault> + Send>;
@@ -223,6 +225,10 @@ impl FakeCluster {
             Some(Fault::Refuse(class)) => Err(refusal(class)),
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::LoseAnswer) => Ok(false),
+            Some(Fault::Scale(workload, replicas)) => {
+                self.scale(&workload, replicas);
+                Ok(true)
+            }
         }
     }
 }
@@ -243,15 +249,18 @@ impl World {
     fn store(&mut self, rendered: &Rendered, uid: &Arc<str>) -> LiveObject {
         self.version += 1;
         let live = applied(rendered, uid, self.version).expect("a rendered object decodes");
-        self.objects
-            .insert(rendered.reference.clone(), live.clone());
+        self.put(live)
+    }
+
+    fn put(&mut self, live: LiveObject) -> LiveObject {
+        self.objects.insert(live.reference.clone(), live.clone());
         // Watches select by our label: an object without it looks deleted.
         let event = if live.is_ours() {
             WatchEvent::Applied(Item::Object(live.clone()))
         } else {
             WatchEvent::Deleted(Item::Object(live.clone()))
         };
-        self.tell(rendered.reference.resource, &event);
+        self.tell(live.reference.resource, &event);
         live
     }
 

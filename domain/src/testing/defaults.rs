@@ -98,7 +98,7 @@ fn pod(spec: &mut Value) {
             default(claim, "metadata", json!({}));
             default(&mut claim["spec"], "volumeMode", json!("Filesystem"));
             let storage = claim.pointer_mut("/spec/resources/requests/storage");
-            for quantity in storage {
+            if let Some(quantity) = storage {
                 let canonical = quantity.as_str().map(canonical);
                 *quantity = json!(canonical);
             }

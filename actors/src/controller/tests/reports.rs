@@ -160,8 +160,8 @@ async fn an_expired_watch_is_followed_by_one_list() {
     world.pass(5).await;
     assert_eq!(
         world.cluster.lists() - lists,
-        4,
-        "one for each of four kinds"
+        5,
+        "one for each of five kinds"
     );
     world.cluster.set_pod("ns", "d1", "p1", false);
     world

@@ -4,30 +4,43 @@ use krane_domain::object::{LiveObject, ObjectRef, Rendered};
 use serde_json::{Value, json};
 
 use super::{FakeCluster, World};
-use crate::ports::{Item, WatchEvent};
 
 impl FakeCluster {
     /// An autoscaler sets the number of pods: from then on krane does not own it.
     pub(crate) fn scale(&self, reference: &ObjectRef, replicas: u64) {
         self.world.lock().scale(reference, replicas);
     }
+
+    /// The same, and somebody takes our label away.
+    pub(crate) fn scale_and_unlabel(&self, reference: &ObjectRef, replicas: u64) {
+        let mut world = self.world.lock();
+        world.set(reference, |object| {
+            object["metadata"]["labels"] = json!({});
+            set_replicas(object, replicas);
+        });
+    }
 }
 
 impl World {
     pub(super) fn scale(&mut self, reference: &ObjectRef, replicas: u64) -> Option<LiveObject> {
+        self.set(reference, |object| set_replicas(object, replicas))
+    }
+
+    fn set(&mut self, reference: &ObjectRef, edit: impl FnOnce(&mut Value)) -> Option<LiveObject> {
         let mut object = self.objects.get(reference)?.value();
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        object["spec"]["replicas"] = json!(replicas);
-        let owned = object.pointer_mut("/metadata/managedFields/0/fieldsV1/f:spec");
-        if let Some(owned) = owned.and_then(Value::as_object_mut) {
-            owned.remove("f:replicas");
-        }
+        edit(&mut object);
         let live = LiveObject::from_json(reference.resource, object).expect("it did before");
-        self.objects.insert(reference.clone(), live.clone());
-        let event = WatchEvent::Applied(Item::Object(live.clone()));
-        self.tell(reference.resource, &event);
-        Some(live)
+        Some(self.put(live))
+    }
+}
+
+fn set_replicas(object: &mut Value, replicas: u64) {
+    object["spec"]["replicas"] = json!(replicas);
+    let owned = object.pointer_mut("/metadata/managedFields/0/fieldsV1/f:spec");
+    if let Some(owned) = owned.and_then(Value::as_object_mut) {
+        owned.remove("f:replicas");
     }
 }
 

@@ -41,11 +41,11 @@ struct Scaled {
 }
 
 impl Scaled {
-    fn to(to: u32) -> Option<Self> {
-        Some(Self {
+    const fn to(to: u32) -> Self {
+        Self {
             to,
             subresource: "scale",
-        })
+        }
     }
 }
 
@@ -104,7 +104,7 @@ fn while_krane_owns_the_number_the_live_one_is_rendered_for_exactly_that_version
 #[test]
 fn once_the_autoscaler_owns_the_number_it_is_left_out() {
     let wanted = sample(2, Some((2, 9)));
-    let live = live(&rendered(&wanted, None), Scaled::to(5));
+    let live = live(&rendered(&wanted, None), Some(Scaled::to(5)));
     let next = rendered(&wanted, Some(&live));
     assert_eq!(replicas(&next), None);
     // Whether to leave it out was read from that version as well.
@@ -114,7 +114,10 @@ fn once_the_autoscaler_owns_the_number_it_is_left_out() {
 
 #[test]
 fn without_a_policy_the_wanted_number_is_enforced_whoever_owns_it() {
-    let live = live(&rendered(&sample(2, Some((2, 9))), None), Scaled::to(5));
+    let live = live(
+        &rendered(&sample(2, Some((2, 9))), None),
+        Some(Scaled::to(5)),
+    );
     let next = rendered(&sample(2, None), Some(&live));
     assert_eq!(replicas(&next), Some(2));
     assert_eq!(next.made_for, None);
@@ -177,7 +180,7 @@ proptest! {
             deployment_id: before.deployment_id.to_string(),
             ..after
         });
-        let there = live(&rendered(&before, None), scaled.and_then(Scaled::to));
+        let there = live(&rendered(&before, None), scaled.map(Scaled::to));
         let count = there.value()["spec"]["replicas"].as_u64();
         let next = rendered(&after, Some(&there));
         let expected = match (after.autoscaling, scaled) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::render;
 use crate::kinds::deployment::{AutoscalingInput, DeploymentInput, dependants, validate};
 use crate::kinds::{Password, PullSecret, Rules};
-use crate::testing::{applied, full_input, lookup, minimal_input, scaled_input, valid_input};
+use crate::testing::{applied, lookup, minimal_input, scaled_input, valid_input};
 
 const CONTAINER: &str = "spec.template.spec.containers[name=deployment]";
 
