@@ -39,7 +39,7 @@ async fn running(world: &World) -> Outcome<(Agent, ApplyDeployment)> {
     Ok((agent, web))
 }
 
-async fn all_are_undone(victim: &mut Victim, edits: &[Edit]) -> Outcome {
+pub(crate) async fn all_are_undone(victim: &mut Victim, edits: &[Edit]) -> Outcome {
     let mut failures = Vec::new();
     for edit in edits {
         let done = match victim.suffer(edit).await {

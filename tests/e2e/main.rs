@@ -5,6 +5,7 @@
     reason = "tests of real processes have real clocks, and print what they measure"
 )]
 
+mod autoscaling;
 mod cluster_contract;
 mod control_plane;
 mod crash;

@@ -115,11 +115,14 @@ fn replica_set() -> ObjectRef {
 }
 
 fn rendered() -> Rendered {
-    Rendered::new(replica_set(), json!({
+    Rendered::new(
+        replica_set(),
+        json!({
             "apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {"namespace": "ws-1", "name": "app-1", "labels": {"a": "b"}},
             "spec": {"replicas": 1},
-        }))
+        }),
+    )
 }
 
 /// The ReplicaSet as an API server returns it.

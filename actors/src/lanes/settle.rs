@@ -127,7 +127,9 @@ pub(super) async fn settle_as(
                 }
                 if adopt(rendered, &uid, context).await? {
                     // What krane owns has changed, and with it maybe what it wants.
-                    let live = context.store.with(|memory| memory.view.get(reference).cloned());
+                    let live = context
+                        .store
+                        .with(|memory| memory.view.get(reference).cloned());
                     let rendered = &*wanted(live.as_deref());
                     if let Some(settlement) = write(rendered, Some(&uid), repair, context).await? {
                         return Ok(settlement);

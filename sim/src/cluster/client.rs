@@ -281,6 +281,9 @@ fn body(object: &Rendered, uid: Option<&str>) -> Result<Value, Refusal> {
     if let Some(uid) = uid {
         body["metadata"]["uid"] = json!(uid);
     }
+    if let Some(version) = object.made_for {
+        body["metadata"]["resourceVersion"] = json!(version.to_string());
+    }
     let size = body.to_string().len();
     if size > LARGEST_BODY {
         let text = format!(

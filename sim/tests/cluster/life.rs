@@ -42,9 +42,9 @@ fn scene(seed: u64) -> Scene {
 
 fn replica_set(name: &str, replicas: u32, image: &str) -> Rendered {
     let labels = json!({"app.kubernetes.io/managed-by": "krane", "app": name});
-    Rendered {
-        reference: ObjectRef::new(Resource::ReplicaSet, "ws", name),
-        body: json!({
+    Rendered::new(
+        ObjectRef::new(Resource::ReplicaSet, "ws", name),
+        json!({
             "apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {"name": name, "namespace": "ws", "labels": labels},
             "spec": {
@@ -56,7 +56,7 @@ fn replica_set(name: &str, replicas: u32, image: &str) -> Rendered {
                 },
             },
         }),
-    }
+    )
 }
 
 fn spec(resource: Resource) -> WatchSpec {

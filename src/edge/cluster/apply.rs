@@ -134,10 +134,7 @@ mod tests {
     use super::*;
 
     fn rendered(body: Value) -> Rendered {
-        Rendered::new(
-            ObjectRef::new(Resource::ReplicaSet, "ws-1", "app-1"),
-            body,
-        )
+        Rendered::new(ObjectRef::new(Resource::ReplicaSet, "ws-1", "app-1"), body)
     }
 
     fn sent(object: &Rendered, uid: Option<&str>) -> Value {

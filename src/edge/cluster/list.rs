@@ -131,6 +131,8 @@ pub(super) fn decode(resource: Resource, json: &[u8]) -> Result<Item, Undecodabl
         | Resource::CiliumNetworkPolicy
         | Resource::Secret
         | Resource::ReplicaSet
-        | Resource::HorizontalPodAutoscaler => LiveObject::from_slice(resource, json).map(Item::Object),
+        | Resource::HorizontalPodAutoscaler => {
+            LiveObject::from_slice(resource, json).map(Item::Object)
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What other people do to the objects of krane: every kind of edit of `ssa-facts.md` §4 that a
 //! plain apply undoes, and those that need the exclusive subtrees (D11a).
 
+mod autoscaler;
 mod namespace;
 mod policy;
 mod replica_set;
@@ -9,6 +10,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub use autoscaler::{AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS};
 pub use namespace::NAMESPACE_EDITS;
 pub use policy::{POLICY_EDITS, POLICY_INTRUSIONS};
 pub use replica_set::{REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS};

@@ -101,11 +101,14 @@ pub async fn the_pull_secret_is_found_by_its_name_in_every_namespace(world: Worl
     );
     let mut metadata = world.metadata("depot-pull-secret");
     metadata["labels"]["app.kubernetes.io/component"] = json!("pull-secret");
-    let secret = Rendered::new(world.reference(Resource::Secret, "depot-pull-secret"), json!({
+    let secret = Rendered::new(
+        world.reference(Resource::Secret, "depot-pull-secret"),
+        json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": metadata,
             "type": "kubernetes.io/dockerconfigjson",
             "data": {".dockerconfigjson": "eyJhdXRocyI6e319"},
-        }));
+        }),
+    );
     let created = world.apply(&secret).await;
     assert_eq!(events.applied().await, created);
     let listed = world.cluster.list(&spec).await.unwrap();

@@ -15,8 +15,8 @@ use crate::{Api as Admin, Failure, Outcome, eventually, limits};
 
 pub use change::carry_out;
 pub use krane_testcontract::edits::{
-    Change, Edit, NAMESPACE_EDITS, POLICY_EDITS, POLICY_INTRUSIONS, REPLICA_SET_EDITS,
-    REPLICA_SET_INTRUSIONS,
+    AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS, Change, Edit, NAMESPACE_EDITS, POLICY_EDITS,
+    POLICY_INTRUSIONS, REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
 };
 
 /// Generous beside the 250 ms it should take.
@@ -37,6 +37,12 @@ impl Victim {
     /// A `ReplicaSet`.
     pub async fn replica_set(admin: &Admin, namespace: &str, name: &str) -> Outcome<Self> {
         Self::new(admin, ("apps", "v1", "ReplicaSet"), Some(namespace), name).await
+    }
+
+    /// A `HorizontalPodAutoscaler`.
+    pub async fn autoscaler(admin: &Admin, namespace: &str, name: &str) -> Outcome<Self> {
+        let kind = ("autoscaling", "v2", "HorizontalPodAutoscaler");
+        Self::new(admin, kind, Some(namespace), name).await
     }
 
     /// A `CiliumNetworkPolicy`.
@@ -167,12 +173,16 @@ impl Victim {
     }
 }
 
-/// Spec, our labels and our annotations must be the same; labels and annotations of others may be there.
+/// Spec, owners, our labels and our annotations must be the same; labels and annotations of others may be there.
 fn difference(intact: &Value, live: &Value) -> Result<(), String> {
     for part in ["spec", "specs"] {
         if intact.get(part) != live.get(part) {
             return Err(first_difference(part, &intact[part], &live[part]));
         }
+    }
+    let owners = |object: &Value| object["metadata"]["ownerReferences"].clone();
+    if owners(intact) != owners(live) {
+        return Err(format!("owners are {}", owners(live)));
     }
     for part in ["labels", "annotations"] {
         let (ours, there) = (&intact["metadata"][part], &live["metadata"][part]);

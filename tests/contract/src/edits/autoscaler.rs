@@ -1,0 +1,122 @@
+//! Edits of a `HorizontalPodAutoscaler`.
+
+use serde_json::{Value, json};
+
+use super::{Change, Edit};
+
+fn patch(operations: Value) -> Change {
+    Change::Patch("kubectl-edit", operations)
+}
+
+fn with_metric(live: &Value) -> Value {
+    let mut metrics = live["spec"]["metrics"].clone();
+    let more = json!({"type": "Resource", "resource": {
+        "name": "memory", "target": {"type": "Utilization", "averageUtilization": 5},
+    }});
+    if let Some(metrics) = metrics.as_array_mut() {
+        metrics.push(more);
+    }
+    metrics
+}
+
+/// Edits of what krane owns on an autoscaler.
+pub const AUTOSCALER_EDITS: [Edit; 10] = [
+    Edit {
+        name: "more replicas allowed",
+        change: |_| Change::Merge(json!({"spec": {"maxReplicas": 100}})),
+    },
+    Edit {
+        name: "fewer replicas allowed",
+        change: |_| Change::Merge(json!({"spec": {"minReplicas": 1}})),
+    },
+    Edit {
+        name: "minimum removed",
+        change: |_| patch(json!([{"op": "remove", "path": "/spec/minReplicas"}])),
+    },
+    Edit {
+        name: "another target",
+        change: |_| Change::Merge(json!({"spec": {"scaleTargetRef": {"name": "other"}}})),
+    },
+    Edit {
+        name: "metric added",
+        change: |live| Change::Merge(json!({"spec": {"metrics": with_metric(live)}})),
+    },
+    Edit {
+        name: "other utilization",
+        change: |_| {
+            patch(json!([{
+                "op": "replace", "value": 5,
+                "path": "/spec/metrics/0/resource/target/averageUtilization",
+            }]))
+        },
+    },
+    Edit {
+        name: "slower scale down",
+        change: |_| {
+            Change::Merge(json!({"spec": {"behavior": {
+                "scaleDown": {"stabilizationWindowSeconds": 3600}
+            }}}))
+        },
+    },
+    Edit {
+        name: "our label changed",
+        change: |_| {
+            Change::Merge(json!({"metadata": {"labels": {"unkey.com/workspace.id": "ws_other"}}}))
+        },
+    },
+    Edit {
+        name: "managed-by label removed",
+        change: |_| {
+            Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}))
+        },
+    },
+    Edit {
+        name: "owner removed",
+        change: |_| patch(json!([{"op": "remove", "path": "/metadata/ownerReferences"}])),
+    },
+];
+
+/// Edits of what krane leaves to the API server's defaults, and does not leave to others.
+pub const AUTOSCALER_INTRUSIONS: [Edit; 4] = [
+    Edit {
+        name: "scale up forbidden",
+        change: |_| {
+            Change::Merge(json!({"spec": {"behavior": {
+                "scaleUp": {"selectPolicy": "Disabled"}
+            }}}))
+        },
+    },
+    Edit {
+        name: "scale up rules of another manager",
+        change: |live| {
+            Change::Apply(
+                "gitops",
+                json!({
+                    "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+                    "metadata": {"name": live["metadata"]["name"]},
+                    "spec": {
+                        "maxReplicas": live["spec"]["maxReplicas"],
+                        "scaleTargetRef": live["spec"]["scaleTargetRef"],
+                        "behavior": {"scaleUp": {"stabilizationWindowSeconds": 600}},
+                    },
+                }),
+            )
+        },
+    },
+    Edit {
+        name: "scale down policy replaced",
+        change: |_| {
+            Change::Merge(json!({"spec": {"behavior": {"scaleDown": {"policies": [
+                {"type": "Pods", "value": 1, "periodSeconds": 600}
+            ]}}}}))
+        },
+    },
+    Edit {
+        name: "scale down forbidden",
+        change: |_| {
+            Change::Merge(json!({"spec": {"behavior": {
+                "scaleDown": {"selectPolicy": "Disabled"}
+            }}}))
+        },
+    },
+];
