@@ -6,11 +6,12 @@ use krane_domain::drift::{self, Decision};
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_sim::cluster::{Admin, Options, Patch, SimClient, SimCluster};
 use krane_testcontract::edits::{
-    Edit, POLICY_EDITS, POLICY_INTRUSIONS, REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
+    AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS, Edit, POLICY_EDITS, POLICY_INTRUSIONS,
+    REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
 };
 use krane_testcontract::memory::Somebody;
 use krane_testcontract::other::Other;
-use krane_testcontract::sequences::{policy, replica_set};
+use krane_testcontract::sequences::{autoscaler, policy, replica_set};
 use serde_json::{Value, json};
 
 fn cluster() -> (SimClient, Admin) {
@@ -80,6 +81,9 @@ async fn every_edit_is_seen_and_undone() {
     }
     for edit in POLICY_EDITS.iter().chain(&POLICY_INTRUSIONS) {
         is_undone(&policy("ws", "policy"), edit).await;
+    }
+    for edit in AUTOSCALER_EDITS.iter().chain(&AUTOSCALER_INTRUSIONS) {
+        is_undone(&autoscaler("ws", "app"), edit).await;
     }
 }
 

@@ -10,10 +10,11 @@ use krane_domain::object::{ObjectRef, Rendered, Resource};
 use serde_json::{Value, json};
 
 use crate::edits::{
-    Change, Edit, POLICY_EDITS, POLICY_INTRUSIONS, REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
+    AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS, Change, Edit, POLICY_EDITS, POLICY_INTRUSIONS,
+    REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
 };
 use crate::twins::{Step, Uid};
-pub use bases::{policy, replica_set, secret};
+pub use bases::{autoscaler, policy, replica_set, secret};
 use wants::{ANY, FAULTS, Mutation, POLICY, POLICY_FAULTS, REPLICA_SET, REPLICA_SET_FAULTS};
 
 /// A request with its name.
@@ -87,7 +88,10 @@ impl Sequence {
         let mutations: &[(&str, Mutation)] = match self.base.reference.resource {
             Resource::ReplicaSet => &REPLICA_SET,
             Resource::CiliumNetworkPolicy => &POLICY,
-            Resource::Secret | Resource::Namespace | Resource::Pod => &ANY,
+            Resource::HorizontalPodAutoscaler
+            | Resource::Secret
+            | Resource::Namespace
+            | Resource::Pod => &ANY,
         };
         let count = if is_first { 0 } else { self.chance.usize(..3) };
         for _ in 0..count {
@@ -99,7 +103,10 @@ impl Sequence {
         let faults: &[(&str, Mutation)] = match self.base.reference.resource {
             Resource::ReplicaSet => &REPLICA_SET_FAULTS,
             Resource::CiliumNetworkPolicy => &POLICY_FAULTS,
-            Resource::Secret | Resource::Namespace | Resource::Pod => &FAULTS,
+            Resource::HorizontalPodAutoscaler
+            | Resource::Secret
+            | Resource::Namespace
+            | Resource::Pod => &FAULTS,
         };
         if self.chance.u8(..6) == 0 {
             let (name, fault) = faults[self.chance.usize(..faults.len())];
@@ -119,6 +126,9 @@ impl Sequence {
         let edits: Vec<Edit> = match object.resource {
             Resource::ReplicaSet => [&REPLICA_SET_EDITS[..], &REPLICA_SET_INTRUSIONS].concat(),
             Resource::CiliumNetworkPolicy => [&POLICY_EDITS[..], &POLICY_INTRUSIONS].concat(),
+            Resource::HorizontalPodAutoscaler => {
+                [&AUTOSCALER_EDITS[..], &AUTOSCALER_INTRUSIONS].concat()
+            }
             Resource::Secret | Resource::Namespace | Resource::Pod => Vec::new(),
         };
         let mut new = self.base.body.clone();

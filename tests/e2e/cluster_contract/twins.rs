@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use krane_domain::object::ObjectRef;
 use krane_sim::cluster::{Options as SimOptions, SimCluster};
 use krane_testcontract::edits::{
-    Change, Edit, POLICY_EDITS, POLICY_INTRUSIONS, REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
+    AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS, Change, Edit, POLICY_EDITS, POLICY_INTRUSIONS,
+    REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
 };
 use krane_testcontract::memory::Somebody;
 use krane_testcontract::other::{Other, Refused};
@@ -134,6 +135,7 @@ async fn every_edit_is_judged_and_undone_alike_in_memory() {
     let (real, memory, namespace) = twins("every_edit").await;
     let replica_sets = [&REPLICA_SET_EDITS[..], &REPLICA_SET_INTRUSIONS].concat();
     let policies = [&POLICY_EDITS[..], &POLICY_INTRUSIONS].concat();
+    let autoscalers = [&AUTOSCALER_EDITS[..], &AUTOSCALER_INTRUSIONS].concat();
     let edits = replica_sets
         .into_iter()
         .map(|edit| (sequences::replica_set(&namespace, "rs"), edit))
@@ -141,6 +143,11 @@ async fn every_edit_is_judged_and_undone_alike_in_memory() {
             policies
                 .into_iter()
                 .map(|edit| (sequences::policy(&namespace, "policy"), edit)),
+        )
+        .chain(
+            autoscalers
+                .into_iter()
+                .map(|edit| (sequences::autoscaler(&namespace, "rs"), edit)),
         );
     let mut failures = Vec::new();
     for (rendered, Edit { name, change }) in edits {

@@ -58,10 +58,7 @@ pub fn replica_set(namespace: &str, name: &str) -> Rendered {
             },
         },
     });
-    Rendered {
-        reference: ObjectRef::new(Resource::ReplicaSet, namespace, name),
-        body,
-    }
+    Rendered::new(ObjectRef::new(Resource::ReplicaSet, namespace, name), body)
 }
 
 /// An isolation policy.
@@ -78,10 +75,10 @@ pub fn policy(namespace: &str, name: &str) -> Rendered {
             }],
         },
     });
-    Rendered {
-        reference: ObjectRef::new(Resource::CiliumNetworkPolicy, namespace, name),
+    Rendered::new(
+        ObjectRef::new(Resource::CiliumNetworkPolicy, namespace, name),
         body,
-    }
+    )
 }
 
 /// The pull secret, the only one that krane may write.
@@ -92,8 +89,27 @@ pub fn secret(namespace: &str) -> Rendered {
         "type": "kubernetes.io/dockerconfigjson",
         "data": {".dockerconfigjson": "eyJhdXRocyI6e319"},
     });
-    Rendered {
-        reference: ObjectRef::new(Resource::Secret, namespace, name),
-        body,
-    }
+    Rendered::new(ObjectRef::new(Resource::Secret, namespace, name), body)
+}
+
+/// An autoscaler that hangs on a workload.
+pub fn autoscaler(namespace: &str, name: &str) -> Rendered {
+    let target = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name});
+    let mut owner = target.clone();
+    owner["uid"] = json!("5d0cbaf5-3f1c-4a6f-9c0e-0a4b8a1f2d11");
+    owner["controller"] = json!(true);
+    let mut metadata = metadata(namespace, name);
+    metadata["ownerReferences"] = json!([owner]);
+    let body = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata,
+        "spec": {
+            "scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 6,
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}},
+            "metrics": [{"type": "Resource", "resource": {
+                "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80},
+            }}],
+        },
+    });
+    let reference = ObjectRef::new(Resource::HorizontalPodAutoscaler, namespace, name);
+    Rendered::new(reference, body)
 }
