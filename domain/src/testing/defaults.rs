@@ -19,7 +19,10 @@ pub(super) fn fill(resource: Resource, object: &mut Value) {
             object["spec"] = json!({ "finalizers": ["kubernetes"] });
             object["status"] = json!({ "phase": "Active" });
         }
-        Resource::HorizontalPodAutoscaler => behavior(&mut object["spec"]["behavior"]),
+        Resource::HorizontalPodAutoscaler => {
+            object["status"] = json!({ "currentMetrics": null, "desiredReplicas": 0 });
+            behavior(&mut object["spec"]["behavior"]);
+        }
         Resource::CiliumNetworkPolicy => object["metadata"]["generation"] = json!(1),
         Resource::Secret | Resource::Pod => {}
     }

@@ -89,12 +89,22 @@ impl Victim {
 
     /// Carries the edit out; the object is then as somebody else wants it.
     pub async fn suffer(&self, edit: &Edit) -> Outcome {
-        let live = serde_json::to_value(self.api.get(&self.name).await?)?;
-        let change = (edit.change)(&live);
-        let done = carry_out(change, &self.api, &self.name)
-            .await
-            .map_err(Failure::from);
-        done.map_err(|failure| Failure::new(format!("{}: {}: {failure}", self.what, edit.name)))
+        let what = format!("{}: {}", self.what, edit.name);
+        eventually(&what, limits::SHORT, async || {
+            let live = self
+                .api
+                .get(&self.name)
+                .await
+                .map_err(|error| error.to_string())?;
+            let live = serde_json::to_value(live).map_err(|error| error.to_string())?;
+            match carry_out((edit.change)(&live), &self.api, &self.name).await {
+                // Its status has changed since: what was read is not what is replaced.
+                Err(kube::Error::Api(status)) if status.code == 409 => Err(status.to_string()),
+                done => Ok(done.map_err(Failure::from)),
+            }
+        })
+        .await?
+        .map_err(|failure| Failure::new(format!("{what}: {failure}")))
     }
 
     /// Waits until the object is as krane left it before.

@@ -26,6 +26,9 @@ pub(super) fn deployment(object: &mut Value) {
 }
 
 pub(super) fn autoscaler(object: &mut Value) {
+    default(object, "status", json!({}));
+    default(&mut object["status"], "currentMetrics", Value::Null);
+    default(&mut object["status"], "desiredReplicas", json!(0));
     let spec = &mut object["spec"];
     default(spec, "minReplicas", json!(1));
     let utilization = json!({"type": "Utilization", "averageUtilization": 80});
