@@ -74,7 +74,7 @@ impl SimCluster {
     pub async fn run(self) {
         let mut news = self.world.lock().news();
         loop {
-            news.mark_unchanged();
+            news.catch_up();
             let next = {
                 let mut world = self.world.lock();
                 world.run_due();
@@ -83,7 +83,7 @@ impl SimCluster {
             tokio::select! {
                 biased;
                 () = due(next) => {}
-                _ = news.changed() => {}
+                () = news.rung() => {}
             }
         }
     }

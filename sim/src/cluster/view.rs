@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use parking_lot::Mutex;
+
+use crate::bell::{Bell, Listener};
 
 /// A view that several clients may share.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    lag: Arc<watch::Sender<Lag>>,
-    news: watch::Receiver<Lag>,
+    lag: Arc<Mutex<Lag>>,
+    bell: Bell,
+    news: Listener,
 }
 
 /// How far what a client reads is behind what was written.
@@ -25,21 +28,22 @@ pub enum Lag {
 
 impl View {
     pub(super) fn new() -> Self {
-        let lag = watch::Sender::new(Lag::None);
-        let news = lag.subscribe();
+        let bell = Bell::default();
         Self {
-            lag: Arc::new(lag),
-            news,
+            lag: Arc::default(),
+            news: bell.listener(),
+            bell,
         }
     }
 
     pub(super) fn set(&self, lag: Lag) {
-        self.lag.send_replace(lag);
+        *self.lag.lock() = lag;
+        self.bell.ring();
     }
 
     /// The newest version that is seen.
     pub(super) fn horizon(&self, newest: u64) -> u64 {
-        match *self.lag.borrow() {
+        match *self.lag.lock() {
             Lag::None => newest,
             Lag::At(version) => version.min(newest),
             Lag::Behind(count) => newest.saturating_sub(count),
@@ -47,7 +51,6 @@ impl View {
     }
 
     pub(super) async fn changed(&mut self) {
-        // An error means that the sender is gone, and this view holds it.
-        let _ = self.news.changed().await;
+        self.news.rung().await;
     }
 }

@@ -9,7 +9,6 @@ use krane_actors::ports::{Item, WatchEnd, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::Resource;
 use parking_lot::Mutex;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::clock::Clock;
@@ -18,6 +17,7 @@ use super::selectors::Selector;
 use super::store::{Event, Version};
 use super::view::View;
 use super::world::World;
+use crate::bell::Listener;
 
 /// Bookmarks come this often, and once shortly before the end.
 const BOOKMARKS: Duration = Duration::from_secs(60);
@@ -76,7 +76,7 @@ struct Watcher {
     cuts: u64,
     bookmark: Instant,
     end: Instant,
-    news: watch::Receiver<u64>,
+    news: Listener,
     world: Arc<Mutex<World>>,
     is_over: bool,
 }
@@ -92,7 +92,7 @@ impl Watcher {
             return None;
         }
         loop {
-            self.news.mark_unchanged();
+            self.news.catch_up();
             match self.look() {
                 Look::Tell(event) => {
                     self.is_over = matches!(event, WatchEvent::Ended(_));
@@ -107,10 +107,7 @@ impl Watcher {
         let due = self.bookmark.min(self.end);
         tokio::select! {
             biased;
-            changed = self.news.changed() => if changed.is_err() {
-                // The world keeps its sender for as long as anybody watches.
-                self.end = Clock::now();
-            },
+            () = self.news.rung() => {}
             () = self.view.changed() => {}
             () = pause_until(due) => {}
         }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::watch;
 
 use super::agenda::{Agenda, Task};
 use super::apply::Owned;
@@ -14,6 +13,7 @@ use super::nodes::Nodes;
 use super::options::Options;
 use super::store::{Event, Key, Store, Version, owners};
 use super::{garbage, namespaces, pods, replica_sets};
+use crate::bell::{Bell, Listener};
 
 pub(super) struct World {
     pub(super) options: Options,
@@ -30,7 +30,7 @@ pub(super) struct World {
     pub(super) removals: BTreeMap<&'static str, u64>,
     /// How often all watches were cut.
     pub(super) cuts: u64,
-    news: watch::Sender<u64>,
+    news: Bell,
 }
 
 impl World {
@@ -45,18 +45,18 @@ impl World {
             terminating_kinds: BTreeSet::new(),
             removals: BTreeMap::new(),
             cuts: 0,
-            news: watch::Sender::new(0),
+            news: Bell::default(),
             options,
         }
     }
 
     /// Tells whenever something happened that a watch or the driver may want to see.
-    pub(super) fn news(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
+    pub(super) fn news(&self) -> Listener {
+        self.news.listener()
     }
 
     pub(super) fn tell(&self) {
-        self.news.send_modify(|number| *number += 1);
+        self.news.ring();
     }
 
     pub(super) fn uid(&mut self) -> String {

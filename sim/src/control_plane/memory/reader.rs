@@ -7,11 +7,11 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use krane_actors::ports::{RpcFailure, StreamEnd, StreamEvent};
 use krane_domain::desired::StreamItem;
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::shared::{Call, Shared, Way};
 use super::{OPEN_AFTER, transport};
+use crate::bell::Listener;
 use crate::hooks::{Hooks, Op};
 
 /// The events of one stream after `cursor`.
@@ -47,7 +47,7 @@ enum Stage {
 
 struct Reader {
     shared: Arc<Shared>,
-    changes: watch::Receiver<u64>,
+    changes: Listener,
     hooks: Hooks<RpcFailure>,
     number: usize,
     cursor: u64,
@@ -106,7 +106,7 @@ impl Reader {
     /// Waits until there is a row in the queue.
     async fn row(&mut self) -> Result<(), RpcFailure> {
         loop {
-            self.changes.borrow_and_update();
+            self.changes.catch_up();
             {
                 let mut inner = self.shared.look();
                 if let Some((before, failure)) = &inner.cut
@@ -128,7 +128,7 @@ impl Reader {
                     }
                 }
             }
-            self.changes.changed().await.map_err(|_| cancelled())?;
+            self.changes.rung().await;
         }
     }
 
@@ -156,16 +156,14 @@ impl Drop for Reader {
 async fn cut(shared: Arc<Shared>, number: usize) -> RpcFailure {
     let mut changes = shared.changes();
     loop {
-        changes.borrow_and_update();
+        changes.catch_up();
         let cut = shared.look().cut.clone();
         if let Some((before, failure)) = cut
             && number < before
         {
             return failure;
         }
-        if changes.changed().await.is_err() {
-            return cancelled();
-        }
+        changes.rung().await;
     }
 }
 

@@ -177,14 +177,11 @@ impl SimControlPlane {
     pub async fn until<T>(&self, mut look: impl FnMut(&Told) -> Option<T>) -> T {
         let mut changes = self.shared.changes();
         loop {
-            changes.borrow_and_update();
+            changes.catch_up();
             if let Some(found) = self.look(&mut look) {
                 return found;
             }
-            if changes.changed().await.is_err() {
-                // It cannot be: this very control plane holds the sender.
-                std::future::pending::<()>().await;
-            }
+            changes.rung().await;
         }
     }
 }

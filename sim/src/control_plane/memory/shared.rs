@@ -6,12 +6,12 @@ use std::time::Duration;
 use krane_actors::ports::RpcFailure;
 use krane_domain::ids::ObjectKey;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::watch;
 
 use super::rows::{Order, Rows};
 use super::script::Reply;
 use super::told::Told;
 use super::unreachable;
+use crate::bell::{Bell, Listener};
 
 /// A method of the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +90,7 @@ pub(super) struct Inner {
 #[derive(Debug)]
 pub(super) struct Shared {
     inner: Mutex<Inner>,
-    changes: watch::Sender<u64>,
+    changes: Bell,
 }
 
 impl Shared {
@@ -109,7 +109,7 @@ impl Shared {
         };
         Self {
             inner: Mutex::new(inner),
-            changes: watch::Sender::new(0),
+            changes: Bell::default(),
         }
     }
 
@@ -119,12 +119,12 @@ impl Shared {
 
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
         let result = change(&mut self.inner.lock());
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.ring();
         result
     }
 
-    pub(super) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+    pub(super) fn changes(&self) -> Listener {
+        self.changes.listener()
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -137,15 +137,13 @@ impl Shared {
     pub(super) async fn passable(&self) -> Result<(), RpcFailure> {
         let mut changes = self.changes();
         loop {
-            changes.borrow_and_update();
+            changes.catch_up();
             let way = self.look().way;
             match way {
                 Way::Open => return Ok(()),
                 Way::Gone => return Err(unreachable()),
                 Way::Frozen => {
-                    if changes.changed().await.is_err() {
-                        return Err(unreachable());
-                    }
+                    changes.rung().await;
                 }
             }
         }
