@@ -298,6 +298,29 @@ async fn our_label_taken_from_an_object_of_ours_is_put_back() {
     assert!(known, "the view has it back");
 }
 
+/// The first attempt used to cost krane the memory that the object was its own.
+#[tokio::test(start_paused = true)]
+async fn our_label_is_put_back_though_the_first_attempt_fails() {
+    let world = World::start().await;
+    world.control_plane.push(wants(1, input("ns", "d1")));
+    world.until("applied", |world| world.cursor() == 1).await;
+    let rendered = rendered(&world, "d1");
+    let mut refusals = 1;
+    world.cluster.fault(move |op| {
+        let is_meant = workload_of(op).is_some() && refusals > 0;
+        refusals -= usize::from(is_meant);
+        is_meant.then_some(Fault::Refuse(RefusalClass::Transient))
+    });
+    world.cluster.put(&rendered, |body| {
+        body["metadata"]["labels"] = serde_json::json!({});
+    });
+    let is_ours = |world: &World| {
+        let live = world.cluster.workload("ns", "d1");
+        live.is_some_and(|live| live.is_ours())
+    };
+    world.until("ours again", is_ours).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_keeps_undoing_repairs_is_met_with_patience_not_with_a_fight() {
     let world = World::start().await;
