@@ -38,10 +38,15 @@ impl Contact {
         }
     }
 
-    /// The control plane gave a sign of life, after a silence of at least `silence`.
-    pub fn heard(&self, silence: Duration, now: Moment) {
+    /// The control plane gave a sign of life.
+    pub fn heard(&self, now: Moment) {
+        self.heard_after(Duration::ZERO, now);
+    }
+
+    /// It gave one after a silence of at least `silence`.
+    pub fn heard_after(&self, silence: Duration, now: Moment) {
         let store = &self.store;
-        if store.with(|memory| heard(memory, store, silence, now)) {
+        if store.with(|memory| heard_after(memory, store, silence, now)) {
             // A full mailbox already makes the reporter look at what is due.
             let _ = self.reporter.try_send(ReporterMessage::Look);
         }
@@ -62,9 +67,13 @@ impl Contact {
     }
 }
 
-/// Notes a sign of life; `silence` is what else is known of how long there was none. Returns
-/// whether reports that were held back may go now.
-pub(crate) fn heard(memory: &mut Memory, store: &Store, silence: Duration, now: Moment) -> bool {
+/// Notes a sign of life. Returns whether reports that were held back may go now.
+pub(crate) fn heard(memory: &mut Memory, store: &Store, now: Moment) -> bool {
+    heard_after(memory, store, Duration::ZERO, now)
+}
+
+/// The same; `silence` is what else is known of how long there was none.
+fn heard_after(memory: &mut Memory, store: &Store, silence: Duration, now: Moment) -> bool {
     let failing = memory.breaker.success(now);
     if failing.unwrap_or_default().max(silence) > FORGETFUL {
         memory

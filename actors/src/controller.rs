@@ -154,12 +154,12 @@ impl ControllerWorkers {
 
     /// What has to succeed before any worker starts: the first complete lists (D22b).
     pub fn prepare(&self) -> PrepareFn {
-        let (store, parts) = (Arc::clone(&self.store), self.parts.clone());
+        let store = Arc::clone(&self.store);
+        let (cluster, board) = (Arc::clone(&self.parts.cluster), self.parts.board.clone());
         Arc::new(move || {
-            let (store, parts) = (Arc::clone(&store), parts.clone());
-            Box::pin(async move {
-                watch::first_lists(&store, parts.cluster.as_ref(), &parts.board).await
-            })
+            let store = Arc::clone(&store);
+            let (cluster, board) = (Arc::clone(&cluster), board.clone());
+            Box::pin(async move { watch::first_lists(&store, cluster.as_ref(), &board).await })
         })
     }
 
@@ -223,9 +223,7 @@ impl ControllerWorkers {
             passes: JoinSet::new(),
         }
     }
-}
 
-impl ControllerWorkers {
     fn replay(&self) -> Replay {
         Replay {
             store: Arc::clone(&self.store),

@@ -102,7 +102,7 @@ impl Heartbeat {
         match result {
             Ok(()) => {
                 for contact in &self.contacts {
-                    contact.heard(Duration::ZERO, context.board.now());
+                    contact.heard(context.board.now());
                 }
                 self.is_known.store(true, Ordering::Relaxed);
                 if std::mem::take(&mut self.is_failing) {

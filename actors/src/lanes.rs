@@ -197,9 +197,8 @@ async fn apply(
     for reference in desired.unneeded() {
         note(&remove::unneeded(&reference, desired.key(), repair, context).await?);
     }
-    let reference = desired.render(rules, None).reference;
     let wanted = |live: Option<&LiveObject>| Cow::Owned(desired.render(rules, live));
-    let primary = settle::settle_as(&reference, &wanted, repair, false, context).await?;
+    let primary = settle::settle_as(&desired.reference(), &wanted, repair, false, context).await?;
     note(&primary);
     for rendered in primary
         .live

@@ -126,7 +126,7 @@ impl Replay {
 
     fn shown(&mut self, state: State, context: &Context<ReplayMessage>) {
         let now = context.board.now();
-        self.contact.heard(Duration::ZERO, now);
+        self.contact.heard(now);
         let replay = &mut self.under_way;
         if self
             .store

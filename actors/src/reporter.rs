@@ -302,7 +302,7 @@ impl Reporter {
                 self.record(Happening::Reported { key: key.clone() }, context);
                 self.store.with(|memory| {
                     // First, so that what was just taken is not said again.
-                    contact::heard(memory, &self.store, Duration::ZERO, now);
+                    contact::heard(memory, &self.store, now);
                     memory
                         .outbox
                         .finish(key, Delivery::Delivered, now, now, jitter);
@@ -322,7 +322,7 @@ impl Reporter {
                 let has_opened = self.store.with(|memory| match failure.kind {
                     RpcFailureKind::Answered => {
                         self.metrics.reports_refused.inc();
-                        contact::heard(memory, &self.store, Duration::ZERO, now);
+                        contact::heard(memory, &self.store, now);
                         memory
                             .outbox
                             .finish(key, Delivery::Refused, now, now, jitter);

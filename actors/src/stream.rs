@@ -96,8 +96,6 @@ impl Behaviour for Stream {
     type Message = StreamMessage;
 
     async fn started(&mut self, context: &Context<StreamMessage>) -> Result<(), ActorError> {
-        self.store.with(|memory| memory.stream.opened_at = None);
-        self.metrics.stream_connected.set(0);
         self.connect(context);
         Ok(())
     }
@@ -138,6 +136,7 @@ impl Stream {
         // Whatever is still in the mailbox is of an earlier connection.
         self.pump.abort_all();
         while self.pump.try_join_next().is_some() {}
+        self.metrics.stream_connected.set(0);
         self.connection += 1;
         let connection = self.connection;
         let cursor = self.store.with(|memory| {
@@ -202,7 +201,7 @@ impl Stream {
             .board
             .record(controller, Happening::StreamOpened { cursor });
         let silence = lost_at.map_or(Duration::ZERO, |lost| now.saturating_sub(lost));
-        self.contact.heard(silence, now);
+        self.contact.heard_after(silence, now);
     }
 
     fn item(&self, item: StreamItem, context: &Context<StreamMessage>) {
@@ -223,7 +222,7 @@ impl Stream {
         if is_first {
             self.opened(context);
         } else {
-            self.contact.heard(Duration::ZERO, now);
+            self.contact.heard(now);
         }
         reconciler::nudge(&self.reconciler);
     }

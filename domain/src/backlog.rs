@@ -130,10 +130,7 @@ impl Backlog {
         self.cursor.received(&state.key, state.version);
         entry.highest = state.version;
         entry.has_stream_state = true;
-        self.bytes -= entry.waiting_bytes();
-        entry.replace(Arc::new(state));
-        self.bytes += entry.waiting_bytes();
-        self.make_ready(&key, now);
+        self.replace(&key, state, now);
         Receipt::Accepted
     }
 
@@ -177,9 +174,7 @@ impl Backlog {
         };
         // The stream may name it again, with the version it had: then it is wanted again (D7).
         entry.has_stream_state &= !matches!(state.change, Ok(Change::Delete));
-        self.bytes -= entry.waiting_bytes();
-        entry.replace(Arc::new(state));
-        self.make_ready(&work, now);
+        self.replace(&work, state, now);
         AnswerReceipt::Adopted
     }
 
@@ -194,10 +189,17 @@ impl Backlog {
             entry.highest = state.version;
             entry.has_stream_state = true;
             entry.stream_at = Some(now);
+            self.replace(&key, state, now);
+        }
+    }
+
+    /// This is what is wanted of an entry from now on.
+    fn replace(&mut self, key: &WorkKey, state: State, now: Moment) {
+        if let Some(entry) = self.entries.get_mut(key) {
             self.bytes -= entry.waiting_bytes();
             entry.replace(Arc::new(state));
             self.bytes += entry.waiting_bytes();
-            self.make_ready(&key, now);
+            self.make_ready(key, now);
         }
     }
 

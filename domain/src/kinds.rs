@@ -64,6 +64,13 @@ impl Desired {
         }
     }
 
+    /// Which object the primary one is.
+    pub fn reference(&self) -> ObjectRef {
+        match self {
+            Self::Deployment(desired) => desired.reference(),
+        }
+    }
+
     /// The primary object, given what is live in its place.
     pub fn render(&self, rules: &Rules, live: Option<&LiveObject>) -> Rendered {
         match self {

@@ -135,7 +135,7 @@ impl Pass {
         let is_sign_of_life =
             !matches!(&answer, Err(failure) if failure.kind == RpcFailureKind::Transport);
         if is_sign_of_life {
-            self.contact.heard(Duration::ZERO, now);
+            self.contact.heard(now);
         } else {
             self.contact.missed(now);
         }

@@ -28,6 +28,7 @@ pub(super) use narrower::only_loses_ports;
 use super::Member;
 use crate::desired::Invalid;
 use crate::ids::ObjectKey;
+use crate::object::{ObjectRef, Resource};
 
 /// The fields of an `ApplyDeployment` message as decoded, before validation.
 ///
@@ -156,6 +157,15 @@ pub struct DesiredDeployment {
 }
 
 impl DesiredDeployment {
+    /// Its ReplicaSet.
+    pub fn reference(&self) -> ObjectRef {
+        ObjectRef::new(
+            Resource::ReplicaSet,
+            Arc::clone(&self.key.namespace),
+            Arc::clone(&self.key.name),
+        )
+    }
+
     /// What it contributes to the shared objects of its namespace.
     pub fn member(&self) -> Member {
         Member {

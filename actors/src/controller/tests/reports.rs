@@ -100,7 +100,7 @@ async fn a_sign_of_life_seen_by_somebody_else_wakes_the_reporter() {
     world.pass(20).await;
     assert_eq!(statuses(&world, "d1"), Some(expected(false)));
     let now = world.board.now();
-    world.workers.contact().heard(Duration::ZERO, now);
+    world.workers.contact().heard(now);
     let time = world
         .until("reported", |world| {
             statuses(world, "d1") == Some(expected(true))

@@ -3,14 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
 use super::{DesiredDeployment, autoscaler, template};
 use crate::kinds::{RENDERER, Rules};
 use crate::labels;
-use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::object::{LiveObject, Rendered, Resource};
 
 /// Seconds a pod must be ready before it counts as available (R6).
 const MIN_READY_SECONDS: u32 = 30;
@@ -40,17 +38,12 @@ pub(crate) fn render(
             "template": template::template(desired, rules, &all_labels),
         },
     });
-    let reference = ObjectRef::new(
-        Resource::ReplicaSet,
-        Arc::clone(&key.namespace),
-        Arc::clone(&key.name),
-    );
     if let Some(replicas) = autoscaler::replicas(desired, live) {
         body["spec"]["replicas"] = Value::from(replicas);
     }
     let of_live = live.filter(|_| desired.autoscaling.is_some());
     Rendered {
-        reference,
+        reference: desired.reference(),
         body,
         made_for: of_live.map(|live| live.resource_version),
     }
