@@ -4,6 +4,7 @@
 //! Messages that carry a secret (a token, a key, a plaintext, a ciphertext) print sizes in their
 //! `Debug`, never content.
 
+pub mod raw;
 mod redacted;
 
 /// The encoded `FileDescriptorSet` of all files, for reflection and for tests that walk the fields.

@@ -5,7 +5,6 @@
 //! pings down when the server asks for it.
 
 mod call;
-mod codec;
 mod dial;
 mod endpoint;
 mod failure;

@@ -21,7 +21,6 @@
 //! - Everything that reaches it is recorded: [`Seen`].
 
 mod check;
-mod codec;
 mod error;
 mod faults;
 mod kind;

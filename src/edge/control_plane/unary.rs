@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use http::HeaderValue;
 use http::uri::PathAndQuery;
+use krane_proto::raw::RawCodec;
 use secrecy::{ExposeSecret as _, SecretString};
 use tonic::client::Grpc;
 use tonic::{Request, Status};
 
 use super::Shared;
 use super::call::{Answered, Call};
-use super::codec::RawCodec;
 use super::dial::Connection;
 use super::failure::{Failure, SecondTry, code_name};
 use crate::edge::wire::WireRequest;

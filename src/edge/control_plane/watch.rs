@@ -12,12 +12,12 @@ use futures::future::{BoxFuture, Either, select};
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt as _, StreamExt as _};
 use krane_actors::ports::{StreamEnd, StreamEvent};
+use krane_proto::raw::RawCodec;
 use tokio::sync::watch;
 use tonic::Request;
 use tonic::codec::Streaming;
 
 use super::Shared;
-use super::codec::RawCodec;
 use super::failure::{Failure, SecondTry};
 use super::unary::Exchange;
 use crate::edge::wire::WireRequest;

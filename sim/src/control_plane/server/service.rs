@@ -7,13 +7,14 @@ use std::{
 };
 
 use futures::future::BoxFuture;
+use krane_proto::raw::RawCodec;
 use tonic::{
     Code, Status,
     body::Body,
     server::{Grpc, NamedService},
 };
 
-use super::{Method, codec::RawCodec, shared::Shared, unary, watch};
+use super::{Method, shared::Shared, unary, watch};
 
 /// `ctrl.v1.ClusterService`, message bodies as bytes.
 #[derive(Clone, Debug)]

@@ -1,4 +1,5 @@
-//! Messages as bytes: a message that does not decode must not cost the stream its framing.
+//! Messages as bytes: one that does not decode must not cost a stream its framing, and a server of
+//! tests can send what is no message at all.
 
 use bytes::{Buf as _, BufMut as _, Bytes};
 use tonic::Status;
@@ -6,7 +7,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 /// Hands every message through as it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RawCodec;
+pub struct RawCodec;
 
 impl Codec for RawCodec {
     type Encode = Bytes;
