@@ -260,7 +260,8 @@ impl Resync {
                     controller,
                     found,
                     "the control plane does not know these objects any more; that is too many at \
-                     once, so none is deleted until a person or the control plane says so"
+                     once, so none is deleted until a person (krane allow-deletes) or the control plane \
+                     says so"
                 );
                 self.record(Happening::DeletesHeld { found }, context);
             }
