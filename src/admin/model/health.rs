@@ -316,7 +316,7 @@ fn troubles(controller: &ControllerView, findings: &mut Findings) {
             ),
             why: Some("that is too many at once, so none of them is deleted".to_owned()),
             remedy: "find out whether the control plane lost them; if they are really unwanted, \
-                     have it send delete states"
+                     have it send delete states, or let them go with krane allow-deletes"
                 .to_owned(),
             next_try: None,
             part: "controllers",
