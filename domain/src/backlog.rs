@@ -356,7 +356,8 @@ impl Backlog {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// The cluster answers again: what failed for a passing reason is tried at once.
+    /// The cluster answers again: what failed for a passing reason is tried at once, or when the
+    /// wait is over that the server asked for (D22a).
     pub fn retry_transient(&mut self, now: Moment) {
         let keys: Vec<WorkKey> = self
             .timers
@@ -366,7 +367,14 @@ impl Backlog {
             .cloned()
             .collect();
         for key in keys {
-            self.make_ready(&key, now);
+            let retry_at = self
+                .entries
+                .get_mut(&key)
+                .and_then(|entry| entry.hurry(now));
+            match retry_at {
+                None => self.make_ready(&key, now),
+                Some(retry_at) => self.wait_until(&key, retry_at),
+            }
         }
     }
 

@@ -87,6 +87,8 @@ struct Failing {
     trouble: Trouble,
     attempts: u32,
     since: Moment,
+    /// The server asked not to be bothered before.
+    not_before: Moment,
     retry_at: Moment,
 }
 
@@ -164,13 +166,23 @@ impl Entry {
             .filter(|known| known.trouble.kind == trouble.kind);
         let (attempts, since) = known.map_or((1, now), |known| (known.attempts + 1, known.since));
         let retry_at = now + trouble.delay(attempts, jitter);
+        let not_before = now + trouble.retry_after.unwrap_or_default();
         self.failure = Some(Failing {
             trouble,
             attempts,
             since,
+            not_before,
             retry_at,
         });
         retry_at
+    }
+
+    /// Gives up the backoff of its trouble. When to try again, if the server asked for a wait that
+    /// is not over.
+    pub(super) fn hurry(&mut self, now: Moment) -> Option<Moment> {
+        let failing = self.failure.as_mut()?;
+        failing.retry_at = failing.not_before.max(now);
+        (failing.retry_at > now).then_some(failing.retry_at)
     }
 
     pub(super) fn is_transient(&self) -> bool {

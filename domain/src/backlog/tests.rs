@@ -209,6 +209,26 @@ fn whatever_failed_for_a_passing_reason_is_tried_at_once_when_the_cluster_is_bac
     assert!(backlog.next(at(0)).is_none());
 }
 
+/// D22a: a watch that works again is no reason to be deaf to `Retry-After`.
+#[test]
+fn the_wait_a_server_asked_for_is_kept_when_the_cluster_is_back() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("a", 1), at(0));
+    let mut now = at(0);
+    // Late attempts wait longer than they were asked to: those are cut short, but not below that.
+    for _ in 0..8 {
+        backlog.next(now).expect("it is due");
+        let mut asked_to_wait = Trouble::new(TroubleKind::Transient, "too many requests");
+        asked_to_wait.retry_after = Some(at(2));
+        backlog.finish(&work("a"), Outcome::Trouble(asked_to_wait), now, 1.0);
+        backlog.retry_transient(now + at(1));
+        assert!(backlog.next(now + at(1)).is_none());
+        assert_eq!(backlog.next_timer(), Some(now + at(2)));
+        now += at(2);
+        backlog.wake_due(now);
+    }
+}
+
 #[test]
 fn a_blocked_key_waits_for_all_it_needs() {
     let mut backlog = Backlog::default();
