@@ -21,6 +21,7 @@ use krane_domain::desired::{Change, State};
 use krane_domain::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::Desired;
 use krane_domain::object::LiveObject;
+use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::report::Report;
 
@@ -183,6 +184,10 @@ async fn apply(
         .needs(rules)
         .into_iter()
         .filter(|shared| !shared::is_in_place(shared, context))
+        .filter(|shared| {
+            let is_policy = matches!(shared, SharedKey::IsolationPolicy { .. });
+            !is_policy || !is_planted(Bug::PolicyAfterWorkload)
+        })
         .collect();
     if !missing.is_empty() {
         return Err(Stop::Blocked(missing));

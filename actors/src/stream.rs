@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use krane_domain::desired::StreamItem;
+use krane_domain::planted::{Bug, is_planted};
 use tokio::task::JoinSet;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
@@ -264,6 +265,8 @@ impl Stream {
             tracing::warn!(controller, code, reason, "stream ended; reconnecting");
         }
         let delay = RECONNECT_AFTER + RECONNECT_SPREAD.mul_f64(self.store.chance().unit());
-        context.later(delay, StreamMessage::Connect);
+        if !is_planted(Bug::StreamNotReopened) {
+            context.later(delay, StreamMessage::Connect);
+        }
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::cursor::Cursor;
 use crate::desired::{Change, Invalid, State};
 use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
+use crate::planted::{Bug, is_planted};
 
 mod entry;
 mod reading;
@@ -115,7 +116,7 @@ impl Backlog {
         let key = WorkKey::Workload(state.key.clone());
         let entry = self.entries.entry(key.clone()).or_default();
         entry.stream_at = Some(now);
-        if state.version < entry.highest {
+        if state.version < entry.highest && !is_planted(Bug::OlderStateWins) {
             if self.cursor.is_unapplied(&state.key) {
                 self.cursor.received(&state.key, state.version);
             } else {
@@ -127,7 +128,11 @@ impl Backlog {
             self.cursor.passed(state.version);
             return Receipt::Repeated;
         }
-        self.cursor.received(&state.key, state.version);
+        if is_planted(Bug::CursorMovesOnReceipt) {
+            self.cursor.passed(state.version);
+        } else {
+            self.cursor.received(&state.key, state.version);
+        }
         entry.highest = state.version;
         entry.has_stream_state = true;
         self.replace(&key, state, now);
@@ -156,7 +161,8 @@ impl Backlog {
     ) -> AnswerReceipt {
         let work = WorkKey::Workload(key.clone());
         let entry = self.entries.entry(work.clone()).or_default();
-        if entry.stream_at.is_some_and(|arrived| arrived >= asked_at) {
+        let is_overtaken = entry.stream_at.is_some_and(|arrived| arrived >= asked_at);
+        if is_overtaken && !is_planted(Bug::AnswerOverwritesNewerState) {
             return AnswerReceipt::Dropped;
         }
         if entry
@@ -223,6 +229,7 @@ impl Backlog {
                 entry.look_again = true;
                 true
             }
+            Phase::Idle if !is_shared && is_planted(Bug::DriftIgnored) => false,
             Phase::Waiting { .. } if !entry.wakes_on_change() => false,
             Phase::Idle | Phase::Waiting { .. } => {
                 match entry.repair_backoff(now, REPAIRS_BEFORE_BACKOFF, REPAIR_STREAK) {
@@ -321,10 +328,13 @@ impl Backlog {
                 if let WorkKey::Workload(object) = key {
                     self.cursor.failed(object);
                 }
+                let is_forgotten =
+                    trouble.kind == TroubleKind::Quarantined && is_planted(Bug::QuarantineForgets);
                 let retry_at = (!is_replaced).then(|| entry.fail(trouble, now, jitter));
                 self.bytes += entry.waiting_bytes();
                 match retry_at {
                     None => self.make_ready(key, now),
+                    Some(_) if is_forgotten => {}
                     Some(retry_at) => self.wait_until(key, retry_at),
                 }
             }
@@ -396,7 +406,7 @@ impl Backlog {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
-        if entry.phase == Phase::InFlight {
+        if entry.phase == Phase::InFlight && !is_planted(Bug::DuplicateLanes) {
             entry.look_again = true;
             return;
         }
@@ -457,7 +467,9 @@ impl Backlog {
             if let WorkKey::Workload(object) = &key {
                 self.cursor.failed(object);
             }
-            self.make_ready(&key, now);
+            if !is_planted(Bug::LanesLostOnRestart) {
+                self.make_ready(&key, now);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use crate::ids::{Moment, ObjectKey};
+use crate::planted::{Bug, is_planted};
 
 /// The window the allowance counts in.
 pub const WINDOW: Duration = Duration::from_secs(60 * 60);
@@ -51,7 +52,7 @@ impl Brake {
         }
         let allowance = (objects * usize::from(max_percent) / 100).max(MINIMUM);
         let left = allowance.saturating_sub(self.recent.len());
-        if unknown.len() > left {
+        if unknown.len() > left && !is_planted(Bug::BrakeOff) {
             self.held.extend(unknown);
             return Verdict::Hold;
         }

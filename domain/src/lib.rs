@@ -25,6 +25,7 @@ mod lenient;
 pub mod members;
 pub mod object;
 pub mod outbox;
+pub mod planted;
 pub mod pod;
 mod quantity;
 pub mod refusal;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::StreamExt;
 use krane_domain::kinds::WatchSpec;
+use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use tokio::time::Instant;
 
@@ -186,6 +187,9 @@ impl Follower {
                     }
                 }
                 WatchEnd::Expired => return,
+                WatchEnd::Failed(_) if is_planted(Bug::WatchNotReopened) => {
+                    futures::future::pending::<()>().await;
+                }
                 WatchEnd::Failed(text) => {
                     failures += 1;
                     self.failed(text).await;

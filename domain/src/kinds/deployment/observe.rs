@@ -13,6 +13,7 @@ use crate::kinds::{Member, Observation, ReportAddress, Rules};
 use crate::labels;
 use crate::lenient::{First, Struct, Text};
 use crate::object::LiveObject;
+use crate::planted::{Bug, is_planted};
 use crate::pod::{PodDigest, PodPhase};
 use crate::report::{Instance, InstanceStatus, Report};
 
@@ -85,7 +86,7 @@ pub(crate) fn outdated_pod<'a>(
 
 /// A pod as it is reported; `None` before it has an address.
 fn instance(pod: &PodDigest, port: u16, form: ReportAddress) -> Option<Instance> {
-    let is_running = pod.is_running_and_ready();
+    let is_running = pod.is_running_and_ready() || is_planted(Bug::ReportsUnreadyAsRunning);
     Some(Instance {
         pod: Arc::clone(&pod.name),
         address: address(pod.ip.as_deref()?, &pod.namespace, port, form),

@@ -1,0 +1,95 @@
+//! Defects on purpose, for tests that prove that the tests would find them.
+//!
+//! Without the feature `planted-bugs` none can be switched on and the questions cost nothing. A
+//! switch belongs to one thread, so that runs side by side do not disturb each other.
+
+/// A defect that somebody could introduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bug {
+    /// The cursor passes a state when it arrives.
+    CursorMovesOnReceipt,
+    /// A state older than the known one replaces it.
+    OlderStateWins,
+    /// An answer replaces a state that arrived after its question was asked.
+    AnswerOverwritesNewerState,
+    /// A state that failed is never tried again.
+    QuarantineForgets,
+    /// A lane may begin for a key that has one.
+    DuplicateLanes,
+    /// Any number of objects is deleted on `not_found`.
+    BrakeOff,
+    /// A difference in an object that is in place is no reason to write.
+    DriftIgnored,
+    /// One `not_found` is enough to delete.
+    NotFoundBelievedOnce,
+    /// A question without an answer counts as `not_found`.
+    ErrorTakenForNotFound,
+    /// A workload is written though its isolation policy is not in place.
+    PolicyAfterWorkload,
+    /// Objects are deleted whatever their uid.
+    DeleteWithoutUid,
+    /// Existing objects are applied without their uid.
+    ApplyWithoutUid,
+    /// A report that did not get through is taken for delivered.
+    ReportLostOnFailure,
+    /// What a relist does not show any more is kept.
+    RelistKeepsGone,
+    /// A watch that ended is not opened again.
+    WatchNotReopened,
+    /// The keys of lanes that died with their reconciler are not looked at again.
+    LanesLostOnRestart,
+    /// A stream that ended is not opened again.
+    StreamNotReopened,
+    /// A running pod is reported before it is ready.
+    ReportsUnreadyAsRunning,
+    /// An object that is not ours is written all the same.
+    WritesWhatIsNotOurs,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 19] = [
+        Self::CursorMovesOnReceipt,
+        Self::OlderStateWins,
+        Self::AnswerOverwritesNewerState,
+        Self::QuarantineForgets,
+        Self::DuplicateLanes,
+        Self::BrakeOff,
+        Self::DriftIgnored,
+        Self::NotFoundBelievedOnce,
+        Self::ErrorTakenForNotFound,
+        Self::PolicyAfterWorkload,
+        Self::DeleteWithoutUid,
+        Self::ApplyWithoutUid,
+        Self::ReportLostOnFailure,
+        Self::RelistKeepsGone,
+        Self::WatchNotReopened,
+        Self::LanesLostOnRestart,
+        Self::StreamNotReopened,
+        Self::ReportsUnreadyAsRunning,
+        Self::WritesWhatIsNotOurs,
+    ];
+}
+
+#[cfg(feature = "planted-bugs")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+}
+
+/// Switches one defect on, on this thread, and the one before off.
+#[cfg(feature = "planted-bugs")]
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
+
+/// Whether this defect is switched on.
+#[cfg(feature = "planted-bugs")]
+pub fn is_planted(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}
+
+/// Whether this defect is switched on.
+#[cfg(not(feature = "planted-bugs"))]
+pub const fn is_planted(_bug: Bug) -> bool {
+    false
+}
