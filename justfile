@@ -20,6 +20,10 @@ test *ARGS:
 test-domain *ARGS:
     cargo test --locked -p krane-domain {{ARGS}}
 
+# The whole agent in a world in memory, with seeded faults
+sim *ARGS:
+    scripts/sim {{ARGS}}
+
 # krane against a real Kubernetes control plane on this machine
 e2e *ARGS:
     scripts/e2e {{ARGS}}

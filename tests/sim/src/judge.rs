@@ -1,0 +1,309 @@
+//! Safety: what must hold at every call and every event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use krane_actors::ports::{Answer, Item, Listed};
+use krane_domain::desired::{Change, State};
+use krane_domain::ids::ObjectKey;
+use krane_domain::labels;
+use krane_domain::object::{ObjectRef, Rendered, Resource};
+use krane_domain::report::{InstanceStatus, Report};
+use krane_sim::cluster::Admin;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::ledger::{Ledger, Received, ReceivedWant, Want};
+use crate::script::stamp_of;
+
+/// A deletion that was called for may still be on its way for this long.
+const ON_ITS_WAY: Duration = Duration::from_secs(400);
+/// "Not found" counts when it is said again this much later.
+const SECOND_QUESTION: Duration = Duration::from_secs(5);
+/// The window of the brake.
+const WINDOW: Duration = Duration::from_secs(3600);
+
+fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object["metadata"]["labels"][key].as_str()
+}
+
+fn is_ours(object: &Value) -> bool {
+    label(object, labels::MANAGED_BY) == Some(labels::MANAGER)
+}
+
+fn uid_of(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
+}
+
+fn is_terminating(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// The stamp of the state that an object was last applied from.
+pub(crate) fn stamp(object: &Value) -> Option<u64> {
+    label(object, labels::BUILD_ID).and_then(stamp_of)
+}
+
+impl Ledger {
+    /// S1, S2, S9: an apply is about to be carried out.
+    pub(crate) fn judge_apply(&mut self, admin: &Admin, object: &Rendered, uid: Option<&str>) {
+        let reference = &object.reference;
+        let before = admin.get(reference);
+        if let Some(before) = &before {
+            let live = uid_of(before);
+            if !is_ours(before) && !self.made.contains(live) && !self.was_lagging {
+                self.violate("S1", format!("{reference} is not ours and is written"));
+            }
+            if uid.is_none() && self.shown.contains(live) && !self.was_lagging {
+                let text = format!("{reference} is applied without the uid that was shown");
+                self.violate("S1", text);
+            }
+        }
+        if reference.resource == Resource::ReplicaSet {
+            let key = reference.key();
+            if let Some(stamp) = stamp(&object.body) {
+                let floor = self.floor.get(&key).copied().unwrap_or_default();
+                if stamp < floor {
+                    let text = format!("{key} is applied from {stamp} after {floor}");
+                    self.violate("S2", text);
+                }
+            }
+            self.judge_isolation(admin, object);
+        }
+    }
+
+    fn judge_isolation(&mut self, admin: &Admin, object: &Rendered) {
+        let namespace = object.reference.namespace.to_string();
+        let environment = label(&object.body, labels::ENVIRONMENT_ID).unwrap_or_default();
+        let place = (namespace, environment.to_owned());
+        if !self.policies.contains(&place) {
+            let all = admin.list("CiliumNetworkPolicy", Some(&place.0));
+            let is_there = all
+                .iter()
+                .any(|policy| label(policy, labels::ENVIRONMENT_ID) == Some(&*place.1));
+            let text = format!("{} before its isolation policy", object.reference);
+            if is_there {
+                self.policies.insert(place);
+            } else {
+                self.violate("S9", text);
+            }
+        }
+    }
+
+    /// An apply was carried out.
+    pub(crate) fn applied(&mut self, object: &Rendered, uid: &Arc<str>) {
+        self.made.insert(Arc::clone(uid));
+        self.shown.insert(Arc::clone(uid));
+        self.applied += 1;
+        let reference = &object.reference;
+        if reference.resource == Resource::ReplicaSet
+            && let Some(stamp) = stamp(&object.body)
+        {
+            let key = reference.key();
+            let reached = self.reached.entry(key.clone()).or_default();
+            *reached = stamp.max(*reached);
+            self.floor.insert(key, stamp);
+        }
+    }
+
+    /// S1, S8: a delete is about to be carried out.
+    pub(crate) fn judge_delete(&mut self, admin: &Admin, object: &ObjectRef, uid: &str) {
+        let live = admin.get(object);
+        if uid.is_empty() {
+            self.violate("S1", format!("{object} is deleted whatever its uid"));
+        }
+        let Some(live) = live.filter(|live| uid_of(live) == uid) else {
+            return;
+        };
+        if !is_ours(&live) && !self.made.contains(uid) {
+            self.violate("S1", format!("{object} is not ours and is deleted"));
+        }
+        if object.resource == Resource::Namespace {
+            self.violate("S1", format!("{object} is deleted"));
+        }
+        if object.resource != Resource::ReplicaSet || is_terminating(&live) {
+            return;
+        }
+        let key = object.key();
+        let now = Instant::now();
+        let answers = self.not_found.get(&key).map(Vec::as_slice);
+        let is_confirmed = answers.is_some_and(|answers| {
+            let (first, last) = (answers.first(), answers.last());
+            first
+                .zip(last)
+                .is_some_and(|(first, last)| *last - *first >= SECOND_QUESTION)
+        });
+        if !self.told_to_delete.contains(&key) && !is_confirmed {
+            self.violate("S8", format!("{key} is deleted, and nobody said so"));
+        }
+        let was_unwanted = self
+            .unwanted_at
+            .get(&key)
+            .is_some_and(|at| now - *at < ON_ITS_WAY);
+        match self.wants.get(&key) {
+            Some(Want::Delete) => {}
+            Some(Want::Unknown) | None => self.judge_disowned(admin, now),
+            Some(Want::Apply(_) | Want::Poison) if was_unwanted => {}
+            Some(Want::Apply(_) | Want::Poison) => {
+                self.violate("S8", format!("{key} is wanted and deleted"));
+            }
+        }
+    }
+
+    fn judge_disowned(&mut self, admin: &Admin, now: Instant) {
+        self.disowned.push_back(now);
+        while self.disowned.front().is_some_and(|at| *at + WINDOW < now) {
+            self.disowned.pop_front();
+        }
+        // The brake judged when nothing of this pass was gone yet.
+        let objects = admin.list("ReplicaSet", None).len() + self.disowned.len();
+        let deleted = self.disowned.len();
+        if deleted > (objects / 10).max(3) {
+            let text = format!("{deleted} of {objects} deleted that are not known");
+            self.violate("S8", text);
+        }
+    }
+
+    /// S5: a call that changes this object begins.
+    pub(crate) fn begin_write(&mut self, object: &str) {
+        let writing = self.writing.entry(object.to_owned()).or_default();
+        *writing += 1;
+        if *writing > 1 {
+            self.violate("S5", format!("{object} is written twice at once"));
+        }
+    }
+
+    pub(crate) fn end_write(&mut self, object: &str) {
+        if let Some(writing) = self.writing.get_mut(object) {
+            *writing -= 1;
+            if *writing == 0 {
+                self.writing.remove(object);
+            }
+        }
+    }
+
+    /// The process is shown an object or a pod.
+    pub(crate) fn show(&mut self, item: &Item) {
+        match item {
+            Item::Object(live) => {
+                self.shown.insert(Arc::clone(&live.uid));
+            }
+            Item::Pod(pod) => {
+                let is_running = pod.is_ready
+                    && pod.phase == krane_domain::pod::PodPhase::Running
+                    && !pod.is_terminating;
+                let ip = pod.ip.as_deref().unwrap_or_default().to_owned();
+                let known = self.pods.entry(Arc::clone(&pod.name)).or_default();
+                known.insert((is_running, ip));
+            }
+        }
+    }
+
+    pub(crate) fn show_all(&mut self, listed: &Listed) {
+        for item in &listed.items {
+            self.show(item);
+        }
+    }
+
+    /// An answer reaches the process.
+    pub(crate) fn answer(&mut self, key: &ObjectKey, answer: &Answer) {
+        match answer {
+            Answer::State { change, .. } => {
+                self.not_found.remove(key);
+                if matches!(change, Ok(Change::Delete)) {
+                    self.told_to_delete.insert(key.clone());
+                }
+            }
+            Answer::NotFound => {
+                let now = Instant::now();
+                self.not_found.entry(key.clone()).or_default().push(now);
+            }
+            Answer::Empty => {}
+        }
+    }
+
+    /// A state reaches the process, whose cursor is this far.
+    pub(crate) fn receive(&mut self, state: &State, cursor: u64) {
+        if matches!(state.change, Ok(Change::Delete)) {
+            self.told_to_delete.insert(state.key.clone());
+        }
+        // What becomes visible behind the cursor cannot hold it back.
+        if state.version <= cursor {
+            return;
+        }
+        let wants = match &state.change {
+            Ok(Change::Apply(desired)) => {
+                let rendered = desired.render(&krane_domain::kinds::Rules::default());
+                let stamp = rendered.first().and_then(|object| stamp(&object.body));
+                ReceivedWant::Apply(stamp.unwrap_or_default())
+            }
+            Ok(Change::Delete) => ReceivedWant::Delete,
+            Err(_) => ReceivedWant::Poison,
+        };
+        let received = self.received.entry(state.key.clone()).or_default();
+        received.push(Received {
+            version: state.version,
+            wants,
+        });
+        if received.len() > 32 {
+            received.remove(0);
+        }
+    }
+
+    /// S3: a stream is opened behind this version.
+    pub(crate) fn judge_cursor(&mut self, admin: &Admin, cursor: u64) {
+        let mut ahead = None;
+        for (key, received) in &self.received {
+            let passed = received.iter().filter(|state| state.version <= cursor);
+            let Some(newest) = passed.max_by_key(|state| state.version) else {
+                continue;
+            };
+            let mut covering = received
+                .iter()
+                .filter(|state| state.version >= newest.version);
+            if !covering.any(|state| self.is_applied(admin, key, state.wants)) {
+                ahead = Some(format!(
+                    "a stream begins behind {cursor}, and {key} in version {} was not applied",
+                    newest.version
+                ));
+            }
+        }
+        if let Some(text) = ahead {
+            self.violate("S3", text);
+        }
+    }
+
+    fn is_applied(&self, admin: &Admin, key: &ObjectKey, wants: ReceivedWant) -> bool {
+        match wants {
+            ReceivedWant::Apply(stamp) => self.reached.get(key).is_some_and(|at| *at >= stamp),
+            ReceivedWant::Delete => {
+                let reference = ObjectRef::new(Resource::ReplicaSet, &*key.namespace, &*key.name);
+                let live = admin.get(&reference);
+                live.is_none_or(|live| is_terminating(&live) || !is_ours(&live))
+            }
+            ReceivedWant::Poison => false,
+        }
+    }
+
+    /// S10: a report is taken by the control plane.
+    pub(crate) fn judge_report(&mut self, report: &Report) {
+        let Report::Instances { key, instances } = report else {
+            return;
+        };
+        let mut made_up = None;
+        for instance in instances {
+            let is_running = instance.status == InstanceStatus::Running;
+            let is_so = self.pods.get(&instance.pod).is_some_and(|known| {
+                known.iter().any(|(running, ip)| {
+                    *running == is_running && instance.address.starts_with(&ip.replace('.', "-"))
+                })
+            });
+            if !is_so {
+                made_up = Some(format!("{key}: {instance:?} was never so"));
+            }
+        }
+        if let Some(text) = made_up {
+            self.violate("S10", text);
+        }
+    }
+}

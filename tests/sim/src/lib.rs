@@ -1,0 +1,33 @@
+//! The real agent, whole, in a world in memory: one thread, a paused clock, a seed, and a list of
+//! what goes wrong. Invariants are judged at every call and every event; when the chaos is over,
+//! everything wanted must come true and stay.
+
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    clippy::struct_excessive_bools,
+    reason = "the judges pick out what they are about, and keep what they saw"
+)]
+
+mod incarnation;
+mod judge;
+mod ledger;
+mod plan;
+mod ports;
+mod quiet;
+mod run;
+mod scenario;
+mod script;
+mod shared;
+mod shrink;
+mod suite;
+mod world;
+
+pub use plan::{
+    ACTORS, ActorFault, CallFault, EventFault, Fault, Intensity, MessageFault, Plan, WORKERS,
+    WorldFault, at_random,
+};
+pub use run::{Outcome, Setup, run};
+pub use scenario::{Scenario, scenarios, setup};
+pub use script::{Script, Step, Variant};
+pub use shared::Extent;
+pub use suite::{Summary, all, number, plan_asked_for, seeded};

@@ -1,0 +1,201 @@
+//! What the ports of all incarnations, the driver and the judges of one run share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use krane_domain::kinds::Rules;
+use krane_sim::cluster::{Admin, SimCluster};
+use krane_sim::control_plane::SimControlPlane;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::ledger::Ledger;
+use crate::plan::{CallFault, EventFault, Fault, MessageFault, Plan};
+
+/// One run, as its parts see it.
+pub(crate) struct Shared {
+    pub(crate) cluster: SimCluster,
+    pub(crate) admin: Admin,
+    pub(crate) control: SimControlPlane,
+    pub(crate) rules: Rules,
+    pub(crate) ledger: Mutex<Ledger>,
+    pub(crate) is_cluster_away: AtomicBool,
+    /// The process of the present epoch has died.
+    pub(crate) crashed: Notify,
+    /// Something does not hold.
+    pub(crate) violated: Notify,
+    /// Requests that arrive after their sender gave up.
+    pub(crate) late: Mutex<JoinSet<()>>,
+    cluster_calls: Numbered<CallFault>,
+    control_calls: Numbered<CallFault>,
+    events: Numbered<EventFault>,
+    messages: Numbered<MessageFault>,
+}
+
+struct Numbered<F> {
+    faults: BTreeMap<u64, F>,
+    next: AtomicU64,
+}
+
+impl<F: Copy> Numbered<F> {
+    fn new(faults: impl Iterator<Item = (u64, F)>) -> Self {
+        Self {
+            faults: faults.collect(),
+            next: AtomicU64::new(0),
+        }
+    }
+
+    fn next(&self) -> Option<F> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.faults.get(&number).copied()
+    }
+
+    fn count(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+}
+
+/// How many calls, events and messages a run had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Calls to the cluster.
+    pub cluster: u64,
+    /// Calls to the control plane.
+    pub control: u64,
+    /// Events of cluster watches.
+    pub events: u64,
+    /// Messages of desired-state streams.
+    pub messages: u64,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        cluster: SimCluster,
+        control: SimControlPlane,
+        plan: &Plan,
+        is_loud: bool,
+    ) -> Self {
+        let faults = || plan.faults.iter().copied();
+        Self {
+            admin: cluster.admin(),
+            cluster,
+            control,
+            rules: Rules::default(),
+            ledger: Mutex::new(Ledger::new(is_loud)),
+            is_cluster_away: AtomicBool::new(false),
+            crashed: Notify::new(),
+            violated: Notify::new(),
+            late: Mutex::default(),
+            cluster_calls: Numbered::new(faults().filter_map(|fault| match fault {
+                Fault::Cluster(number, what) => Some((number, what)),
+                _ => None,
+            })),
+            control_calls: Numbered::new(faults().filter_map(|fault| match fault {
+                Fault::Control(number, what) => Some((number, what)),
+                _ => None,
+            })),
+            events: Numbered::new(faults().filter_map(|fault| match fault {
+                Fault::Event(number, what) => Some((number, what)),
+                _ => None,
+            })),
+            messages: Numbered::new(faults().filter_map(|fault| match fault {
+                Fault::Message(number, what) => Some((number, what)),
+                _ => None,
+            })),
+        }
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        Extent {
+            cluster: self.cluster_calls.count(),
+            control: self.control_calls.count(),
+            events: self.events.count(),
+            messages: self.messages.count(),
+        }
+    }
+
+    /// Does something with the ledger, and wakes the driver when it found a violation.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Ledger) -> T) -> T {
+        let mut ledger = self.ledger.lock();
+        let result = work(&mut ledger);
+        if ledger.violation().is_some() {
+            self.violated.notify_one();
+        }
+        result
+    }
+
+    fn struck<F: Copy>(&self, fault: Option<F>, wrap: impl Fn(F) -> Fault) -> Option<F> {
+        let fault = fault?;
+        self.with(|ledger| {
+            if !ledger.is_chaos {
+                return None;
+            }
+            let fault_of_plan = wrap(fault);
+            ledger.count(fault_of_plan.kind());
+            ledger.note(&format!("fault: {fault_of_plan:?}"));
+            Some(fault)
+        })
+    }
+
+    pub(crate) fn next_cluster_call(&self) -> Option<CallFault> {
+        let number = self.cluster_calls.count();
+        self.struck(self.cluster_calls.next(), |f| Fault::Cluster(number, f))
+    }
+
+    pub(crate) fn next_control_call(&self) -> Option<CallFault> {
+        let number = self.control_calls.count();
+        self.struck(self.control_calls.next(), |f| Fault::Control(number, f))
+    }
+
+    pub(crate) fn next_event(&self) -> Option<EventFault> {
+        let number = self.events.count();
+        self.struck(self.events.next(), |f| Fault::Event(number, f))
+    }
+
+    pub(crate) fn next_message(&self) -> Option<MessageFault> {
+        let number = self.messages.count();
+        self.struck(self.messages.next(), |f| Fault::Message(number, f))
+    }
+}
+
+/// One life of the process.
+#[derive(Clone)]
+pub(crate) struct Epoch {
+    pub(crate) shared: Arc<Shared>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Epoch {
+    pub(crate) fn begin(shared: &Arc<Shared>) -> Self {
+        shared.with(Ledger::begin_epoch);
+        Self {
+            shared: Arc::clone(shared),
+            is_over: Arc::default(),
+        }
+    }
+
+    /// The process dies here and now: nothing of it reaches the world any more.
+    pub(crate) fn crash(&self) {
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            self.shared.with(|ledger| {
+                ledger.count("crashes");
+                ledger.note("the process dies");
+                ledger.shown.clear();
+            });
+            self.shared.crashed.notify_one();
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Goes on while the process lives, never when it is dead.
+    pub(crate) async fn alive(&self) {
+        if self.is_over() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

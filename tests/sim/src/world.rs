@@ -1,0 +1,407 @@
+//! What the script and the faults do to the world.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use krane_domain::desired::Invalid;
+use krane_domain::ids::ObjectKey;
+use krane_domain::object::{ObjectRef, Resource};
+use krane_sim::cluster::Patch;
+use krane_sim::control_plane::memory::{Backup, Order};
+use serde_json::{Value, json};
+
+use crate::judge::stamp;
+use crate::ledger::Want;
+use crate::plan::{ACTORS, Fault, WorldFault};
+use crate::script::{Script, Step};
+use crate::shared::Shared;
+
+/// Everything that changes the world in a run.
+pub(crate) struct World {
+    shared: Arc<Shared>,
+    script: Script,
+    stamp: u64,
+    copies: Vec<(Backup, BTreeMap<ObjectKey, Want>)>,
+    lost: Option<(Backup, BTreeMap<ObjectKey, Want>)>,
+    /// Objects that lost our label, and which process saw it.
+    unlabelled: Vec<(ObjectRef, u64)>,
+}
+
+/// What the driver has to do itself.
+pub(crate) enum Deed {
+    Kill(&'static str),
+    Crash,
+    Lag(u64, u64),
+    /// This follows so many milliseconds later.
+    Later(u64, Undo),
+    Nothing,
+}
+
+/// The end of something that lasts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Undo {
+    Control,
+    Cluster,
+    Memory,
+    Lag,
+    Definition,
+    Pod(ObjectRef),
+    Node(String),
+}
+
+impl World {
+    pub(crate) fn new(shared: &Arc<Shared>, script: Script) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            script,
+            stamp: 0,
+            copies: Vec::new(),
+            lost: None,
+            unlabelled: Vec::new(),
+        }
+    }
+
+    /// One step of the script.
+    pub(crate) fn take_step(&mut self, step: Step) {
+        self.shared
+            .with(|ledger| ledger.note(&format!("script: {step:?}")));
+        if self.lost.is_some() {
+            // It comes back with what it had; what was said meanwhile would be lost.
+            self.undo(&Undo::Memory);
+        }
+        let control = self.shared.control.clone();
+        self.stamp += 1;
+        let (workload, want) = match step {
+            Step::Want(workload, variant) => {
+                let rules = &self.shared.rules;
+                match self.script.desired(workload, variant, self.stamp, rules) {
+                    Ok(desired) => {
+                        control.apply(desired.clone());
+                        (workload, Want::Apply(desired))
+                    }
+                    Err(problem) => {
+                        control.poison(&self.script.key(workload), problem);
+                        (workload, Want::Poison)
+                    }
+                }
+            }
+            Step::Delete(workload) => {
+                control.delete(&self.script.key(workload));
+                (workload, Want::Delete)
+            }
+            Step::Poison(workload) => {
+                let invalid =
+                    Invalid::new("image", format!("bad in {}", self.stamp), "send another");
+                control.poison(&self.script.key(workload), invalid);
+                (workload, Want::Poison)
+            }
+            Step::Forget(workload) => {
+                control.forget(&self.script.key(workload));
+                (workload, Want::Unknown)
+            }
+            Step::Garbage => {
+                control.garbage("no case is set");
+                return;
+            }
+        };
+        let key = self.script.key(workload);
+        let wants = self.shared.with(|ledger| {
+            ledger.want(&key, want);
+            ledger.wants.clone()
+        });
+        self.copies.push((control.backup(), wants));
+    }
+
+    /// What happens to the world.
+    pub(crate) fn strike(&mut self, fault: WorldFault) -> Deed {
+        let shared = Arc::clone(&self.shared);
+        shared.with(|ledger| {
+            ledger.count(Fault::World(0, fault).kind());
+            ledger.note(&format!("fault: {fault:?}"));
+        });
+        let (control, admin) = (&shared.control, &shared.admin);
+        match fault {
+            WorldFault::ControlAway(time) => {
+                control.take_away();
+                return Deed::Later(time, Undo::Control);
+            }
+            WorldFault::ControlFrozen(time) => {
+                control.freeze();
+                return Deed::Later(time, Undo::Control);
+            }
+            WorldFault::CutStreams => control.cut_streams("unavailable"),
+            WorldFault::HoldHeaders(hold) => control.hold_headers_back(hold),
+            WorldFault::Order(order) => control.replay_order(match order % 4 {
+                0 => Order::ByVersion,
+                1 => Order::Twice,
+                2 => Order::Reversed,
+                _ => Order::Shuffled,
+            }),
+            WorldFault::History => {
+                control.keep_history(true);
+                shared.with(|ledger| ledger.has_history = true);
+            }
+            WorldFault::Squat(which) => self.squat(which),
+            WorldFault::Restore(age) => self.restore(age.into()),
+            WorldFault::Amnesia(time) => {
+                if self.lost.is_none() {
+                    let wants = shared.with(|ledger| {
+                        let now = tokio::time::Instant::now();
+                        for (key, want) in &mut ledger.wants {
+                            ledger.unwanted_at.insert(key.clone(), now);
+                            *want = Want::Unknown;
+                        }
+                        self.copies.last().map(|(_, wants)| wants.clone())
+                    });
+                    self.lost = Some((control.backup(), wants.unwrap_or_default()));
+                    control.lose_memory();
+                }
+                return Deed::Later(time, Undo::Memory);
+            }
+            WorldFault::ClusterAway(time) => {
+                shared.is_cluster_away.store(true, Ordering::Relaxed);
+                admin.break_watches();
+                return Deed::Later(time, Undo::Cluster);
+            }
+            WorldFault::BreakWatches => admin.break_watches(),
+            WorldFault::Compact => {
+                admin.compact();
+                admin.break_watches();
+            }
+            WorldFault::Lag(versions, time) => return Deed::Lag(versions.into(), time),
+            WorldFault::SkipVersions(count) => admin.skip_versions(count.into()),
+            WorldFault::CrashPod(which) => {
+                if let Some(pod) = self.pod(which) {
+                    admin.crash_pod(&pod);
+                }
+            }
+            WorldFault::EvictPod(which) => {
+                if let Some(pod) = self.pod(which) {
+                    admin.evict_pod(&pod);
+                }
+            }
+            WorldFault::DeletePod(which) => {
+                if let Some(pod) = self.pod(which) {
+                    let _ = admin.delete(&pod, None);
+                }
+            }
+            WorldFault::UnreadyPod(which, time) => {
+                if let Some(pod) = self.pod(which) {
+                    admin.set_pod_ready(&pod, false);
+                    return Deed::Later(time, Undo::Pod(pod));
+                }
+            }
+            WorldFault::LoseNode(which, time) => {
+                let nodes = admin.nodes();
+                if let Some(node) = nodes.get(usize::from(which) % nodes.len().max(1)) {
+                    admin.lose_node(node);
+                    return Deed::Later(time, Undo::Node(node.to_string()));
+                }
+            }
+            WorldFault::Edit(which, how) => self.edit(which, how),
+            WorldFault::Delete(which) => {
+                if let Some(object) = self.object(which) {
+                    let _ = admin.delete(&object, None);
+                }
+            }
+            WorldFault::Unlabel(which) => {
+                if let Some(object) = self.object(which) {
+                    let patch =
+                        json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}});
+                    let _ = admin.patch(&object, "kubectl-label", "", &Patch::Merge(patch));
+                    let uid = admin.get(&object).unwrap_or_default();
+                    let uid = uid["metadata"]["uid"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .to_owned();
+                    // A process that never saw it with our label cannot know that it is its own.
+                    let epoch = shared.with(|ledger| {
+                        let is_known = ledger.shown.contains(&*uid);
+                        if is_known { ledger.epoch } else { 0 }
+                    });
+                    self.unlabelled.push((object, epoch));
+                }
+            }
+            WorldFault::DeleteNamespace(which) => {
+                let namespaces = admin.list("Namespace", None);
+                let which = usize::from(which) % namespaces.len().max(1);
+                if let Some(name) = namespaces.get(which).map(name_of) {
+                    let namespace = ObjectRef::new(Resource::Namespace, "", name);
+                    let _ = admin.delete(&namespace, None);
+                    // Its policies are made anew, and the first workload has to wait for them.
+                }
+            }
+            WorldFault::DefinitionAway(time) => {
+                admin.remove_definition("CiliumNetworkPolicy");
+                return Deed::Later(time, Undo::Definition);
+            }
+            WorldFault::Kill(which) => return Deed::Kill(ACTORS[which % ACTORS.len()]),
+            WorldFault::Crash => return Deed::Crash,
+        }
+        Deed::Nothing
+    }
+
+    /// Ends what lasts.
+    pub(crate) fn undo(&mut self, what: &Undo) {
+        let shared = Arc::clone(&self.shared);
+        shared.with(|ledger| ledger.note(&format!("over: {what:?}")));
+        match what {
+            Undo::Control => shared.control.give_back(),
+            Undo::Cluster => shared.is_cluster_away.store(false, Ordering::Relaxed),
+            Undo::Memory => {
+                if let Some((backup, wants)) = self.lost.take() {
+                    shared.control.restore(&backup);
+                    shared.with(|ledger| ledger.wants = wants);
+                }
+            }
+            Undo::Lag => {}
+            Undo::Definition => shared.admin.add_definition("CiliumNetworkPolicy"),
+            Undo::Pod(pod) => shared.admin.set_pod_ready(pod, true),
+            Undo::Node(node) => shared.admin.return_node(node),
+        }
+    }
+
+    fn squat(&self, which: u8) {
+        let workload = usize::from(which) % self.script.workloads().max(1);
+        let key = self.script.key(workload);
+        let labels = json!({"app": "squatter"});
+        let body = json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {"name": &*key.name, "namespace": &*key.namespace, "labels": labels},
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "a", "image": "a"}]},
+                },
+            },
+        });
+        let _ = self.shared.admin.create_namespace(&key.namespace);
+        let _ = self.shared.admin.create(body, "kubectl-create");
+    }
+
+    /// What only a person can mend is mended. `has_forgotten`: the process does not know any more
+    /// what it knew.
+    pub(crate) fn mend(&self, has_forgotten: bool) {
+        let shared = &self.shared;
+        let present = shared.with(|ledger| ledger.epoch);
+        for (object, epoch) in &self.unlabelled {
+            if has_forgotten || *epoch != present {
+                let labels = json!({"app.kubernetes.io/managed-by": "krane"});
+                let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+                let _ = shared.admin.patch(object, "kubectl-label", "", &patch);
+            }
+        }
+        for object in shared.admin.list("ReplicaSet", None) {
+            if object["metadata"]["labels"]["app"] == "squatter"
+                && let Some(object) = reference_of(&object)
+            {
+                let _ = shared.admin.delete(&object, None);
+            }
+        }
+        for pod in shared.admin.list("Pod", None) {
+            // A pod that never ends keeps its namespace.
+            if pod["metadata"]["deletionTimestamp"].is_string()
+                && let Some(pod) = reference_of(&pod)
+            {
+                let _ = shared.admin.delete(&pod, Some(0));
+            }
+        }
+    }
+
+    fn restore(&mut self, age: usize) {
+        if self.lost.is_some() {
+            return;
+        }
+        let Some(index) = self.copies.len().checked_sub(age + 1) else {
+            return;
+        };
+        let (backup, wants) = self.copies[index].clone();
+        self.copies.truncate(index + 1);
+        self.shared.control.restore(&backup);
+        let live = self.shared.admin.list("ReplicaSet", None);
+        self.shared.with(|ledger| {
+            let now = tokio::time::Instant::now();
+            ledger.floor.clear();
+            ledger.received.clear();
+            for key in ledger.wants.keys() {
+                ledger.unwanted_at.insert(key.clone(), now);
+            }
+            // What was made after the copy is known to nobody.
+            let unknown = ledger.wants.keys().filter(|key| !wants.contains_key(*key));
+            let unknown: Vec<ObjectKey> = unknown.cloned().collect();
+            ledger.wants = wants;
+            for key in unknown {
+                ledger.wants.insert(key, Want::Unknown);
+            }
+            ledger.reached = live
+                .iter()
+                .filter_map(|object| Some((reference_of(object)?.key(), stamp(object)?)))
+                .collect();
+        });
+    }
+
+    fn pod(&self, which: u16) -> Option<ObjectRef> {
+        let pods = self.shared.admin.list("Pod", None);
+        let pod = pods.get(usize::from(which) % pods.len().max(1))?;
+        reference_of(pod)
+    }
+
+    /// An object of ours, of any kind that krane writes.
+    fn object(&self, which: u16) -> Option<ObjectRef> {
+        let mut objects = self.shared.admin.list("ReplicaSet", None);
+        objects.extend(self.shared.admin.list("CiliumNetworkPolicy", None));
+        let object = objects.get(usize::from(which) % objects.len().max(1))?;
+        reference_of(object)
+    }
+
+    fn edit(&self, which: u16, how: u8) {
+        let Some(object) = self.object(which) else {
+            return;
+        };
+        let is_workload = object.resource == Resource::ReplicaSet;
+        let (manager, patch) = match how % 5 {
+            0 if is_workload => ("kubectl-scale", json!({"spec": {"replicas": how % 7}})),
+            1 if is_workload => (
+                "kubectl-edit",
+                json!({"spec": {"minReadySeconds": u32::from(how) + 7}}),
+            ),
+            2 => (
+                "kubectl-annotate",
+                json!({"metadata": {"annotations": {"somebody": "else"}}}),
+            ),
+            3 => (
+                "kubectl-label",
+                json!({"metadata": {"labels": {"unkey.com/workspace.id": "other"}}}),
+            ),
+            _ if is_workload => (
+                "kubectl-edit",
+                json!({"spec": {"template": {"metadata": {"labels": {"added": "label"}}}}}),
+            ),
+            _ => ("kubectl-edit", json!({"spec": {"description": "edited"}})),
+        };
+        let _ = self
+            .shared
+            .admin
+            .patch(&object, manager, "", &Patch::Merge(patch));
+    }
+}
+
+fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+pub(crate) fn reference_of(object: &Value) -> Option<ObjectRef> {
+    let resource = match object["kind"].as_str()? {
+        "Namespace" => Resource::Namespace,
+        "CiliumNetworkPolicy" => Resource::CiliumNetworkPolicy,
+        "Secret" => Resource::Secret,
+        "ReplicaSet" => Resource::ReplicaSet,
+        "Pod" => Resource::Pod,
+        _ => return None,
+    };
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    Some(ObjectRef::new(resource, namespace, name_of(object)))
+}

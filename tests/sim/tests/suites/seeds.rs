@@ -1,0 +1,45 @@
+//! T7 and T17: everything at random.
+
+use krane_testsim::{Setup, all, number, plan_asked_for, run, seeded};
+
+/// Seeds of the quick tier.
+const QUICK: u64 = 24;
+
+#[test]
+fn whatever_goes_wrong_nothing_forbidden_happens_and_all_comes_true_in_the_end() {
+    if let Some(seed) = number("KRANE_SEED") {
+        return repeat(seeded(seed));
+    }
+    let first = number("KRANE_FIRST_SEED").unwrap_or(1);
+    let count = number("KRANE_SEEDS").unwrap_or(QUICK);
+    let setups: Vec<(String, Setup)> = (first..first + count)
+        .map(|seed| (format!("KRANE_SEED={seed}"), seeded(seed)))
+        .collect();
+    let summary = all(&setups);
+    println!("{summary}");
+    assert!(summary.failures.is_empty(), "see above");
+}
+
+fn repeat(mut setup: Setup) {
+    if let Some(plan) = plan_asked_for() {
+        setup.plan = plan.expect("KRANE_PLAN is a plan");
+    }
+    setup.is_loud = true;
+    println!("{}", setup.plan.to_text());
+    let outcome = run(&setup);
+    for line in &outcome.trace {
+        println!("{line}");
+    }
+    assert_eq!(outcome.violation, None);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let count = number("KRANE_SEEDS").map_or(6, |seeds| (seeds / 20).max(6));
+    for seed in 1..=count {
+        let setup = seeded(seed);
+        let (first, second) = (run(&setup), run(&setup));
+        assert_eq!(first.hash, second.hash, "KRANE_SEED={seed}");
+        assert_eq!(first.violation, second.violation);
+    }
+}
