@@ -107,9 +107,10 @@ impl Replay {
     fn begin(&mut self, context: &Context<ReplayMessage>) {
         while self.reading.try_join_next().is_some() {}
         let now = context.board.now();
-        let (is_replayed, cursor) = self
+        // To where the stream has come. The cursor may be far behind, held by one bad state.
+        let (is_replayed, newest) = self
             .store
-            .with(|memory| (memory.is_replayed(now), memory.backlog.cursor()));
+            .with(|memory| (memory.is_replayed(now), memory.backlog.highest()));
         if !is_replayed {
             // The stream is still at its own first replay.
             self.arm(context);
@@ -120,7 +121,7 @@ impl Replay {
             Arc::clone(&self.control_plane),
             Arc::clone(&self.store),
             context.own.clone(),
-            cursor,
+            newest,
         ));
     }
 

@@ -13,14 +13,14 @@ use crate::address::Own;
 use crate::ports::{ControlPlane, StreamEvent};
 use crate::store::{QUIET, REPLAY_LIMIT, Store};
 
-/// Reads from version 0 until `cursor` is reached, nothing comes for 10 s, or 5 min are over.
+/// Reads from version 0 until `newest` is reached, nothing comes for 10 s, or 5 min are over.
 pub(super) async fn read(
     control_plane: Arc<dyn ControlPlane>,
     store: Arc<Store>,
     own: Own<ReplayMessage>,
-    cursor: u64,
+    newest: u64,
 ) {
-    let reading = AssertUnwindSafe(states(control_plane, store, &own, cursor)).catch_unwind();
+    let reading = AssertUnwindSafe(states(control_plane, store, &own, newest)).catch_unwind();
     let is_complete = reading.await.unwrap_or(false);
     own.hand_in(ReplayMessage::Ended { is_complete }).await;
 }
@@ -30,7 +30,7 @@ async fn states(
     control_plane: Arc<dyn ControlPlane>,
     store: Arc<Store>,
     own: &Own<ReplayMessage>,
-    cursor: u64,
+    newest: u64,
 ) -> bool {
     let mut events = pin!(control_plane.watch(0).await);
     let limit = Instant::now() + REPLAY_LIMIT;
@@ -44,7 +44,7 @@ async fn states(
                 has_spoken = true;
                 let version = state.version;
                 own.hand_in(ReplayMessage::Shown(Box::new(state))).await;
-                if version >= cursor {
+                if version >= newest {
                     return true;
                 }
             }

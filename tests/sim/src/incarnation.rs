@@ -35,14 +35,9 @@ pub(crate) struct Incarnation {
 #[derive(Debug)]
 struct RunClock {
     began: Instant,
-    born: Instant,
 }
 
 impl Clock for RunClock {
-    fn now(&self) -> Duration {
-        self.born.elapsed()
-    }
-
     fn unix_seconds(&self) -> u64 {
         BEGINNING + self.began.elapsed().as_secs()
     }
@@ -75,12 +70,10 @@ impl Incarnation {
             controllers: vec![ControllerParts {
                 controller: Controller::Deployments,
                 rules: shared.rules.clone(),
+                registry_password: None,
                 cluster: Arc::new(ClusterPort::new(&epoch, client.clone())),
                 control_plane: Arc::new(control.clone()),
-                clock: Arc::new(RunClock {
-                    began,
-                    born: Instant::now(),
-                }),
+                clock: Arc::new(RunClock { began }),
                 board: board.clone(),
                 max_lanes: 32,
                 max_backlog: 16 << 20,

@@ -233,9 +233,8 @@ impl Ledger {
         }
         let wants = match &state.change {
             Ok(Change::Apply(desired)) => {
-                let rendered = desired.render(&krane_domain::kinds::Rules::default());
-                let stamp = rendered.first().and_then(|object| stamp(&object.body));
-                ReceivedWant::Apply(stamp.unwrap_or_default())
+                let rendered = desired.render(&krane_domain::kinds::Rules::default(), None);
+                ReceivedWant::Apply(stamp(&rendered.body).unwrap_or_default())
             }
             Ok(Change::Delete) => ReceivedWant::Delete,
             Err(_) => ReceivedWant::Poison,

@@ -9,7 +9,7 @@ use krane_domain::kinds::Desired;
 use tokio::time::Instant;
 
 /// Lines of the trace that are shown with a failure.
-const TAIL: usize = 4_000;
+const TAIL: usize = 200_000;
 
 /// What the control plane wants of a workload.
 #[derive(Clone, Debug)]

@@ -24,10 +24,19 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
         let reference = ObjectRef::new(Resource::ReplicaSet, &*key.namespace, &*key.name);
         match want {
             Want::Apply(desired) => {
-                for rendered in desired.render(&shared.rules) {
+                let live = shared.admin.get(&reference);
+                let live =
+                    live.and_then(|live| LiveObject::from_json(reference.resource, live).ok());
+                let mut all = vec![desired.render(&shared.rules, live.as_ref())];
+                all.extend(live.iter().flat_map(|owner| desired.dependants(owner)));
+                for rendered in all {
                     if let Some(text) = differs(shared, &rendered, seconds) {
                         return Some(text);
                     }
+                }
+                let mut unneeded = desired.unneeded().into_iter();
+                if let Some(unneeded) = unneeded.find(|object| shared.admin.get(object).is_some()) {
+                    return Some(format!("{unneeded} is there and not needed"));
                 }
                 for needed in desired.needs(&shared.rules) {
                     members.entry(needed).or_default().push(desired.member());

@@ -9,6 +9,7 @@ const DEFAULT: Variant = Variant {
     tag: "1",
     replicas: 1,
     port: 8080,
+    is_autoscaled: false,
 };
 
 /// A scenario: its name, its script, and what goes wrong in it anyway.
@@ -21,11 +22,16 @@ pub fn scenarios() -> Vec<Scenario> {
             tag: "2",
             replicas: 2,
             port: 8081,
+            is_autoscaled: false,
         };
         Step::Want(number, variant)
     };
     let scaled = Variant {
         replicas: 3,
+        ..DEFAULT
+    };
+    let autoscaled = Variant {
+        is_autoscaled: true,
         ..DEFAULT
     };
     let world = |at, what| vec![Fault::World(at, what)];
@@ -35,6 +41,14 @@ pub fn scenarios() -> Vec<Scenario> {
         (
             "scale",
             vec![(0, WANT), (8_000, Step::Want(0, scaled))],
+            vec![],
+        ),
+        (
+            "autoscaled for a while",
+            vec![
+                (0, Step::Want(0, autoscaled)),
+                (9_000, Step::Want(0, DEFAULT)),
+            ],
             vec![],
         ),
         ("delete", vec![(0, WANT), (8_000, Step::Delete(0))], vec![]),

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use krane_domain::desired::Invalid;
 use krane_domain::ids::ObjectKey;
-use krane_domain::kinds::deployment::{self, DeploymentInput};
+use krane_domain::kinds::deployment::{self, AutoscalingInput, DeploymentInput};
 use krane_domain::kinds::{Desired, Rules};
 
 /// The changes of what is wanted, by milliseconds after the start.
@@ -39,6 +39,8 @@ pub struct Variant {
     pub replicas: u8,
     /// Port.
     pub port: u16,
+    /// Whether an autoscaler may change the number of pods.
+    pub is_autoscaled: bool,
 }
 
 impl Default for Variant {
@@ -47,6 +49,7 @@ impl Default for Variant {
             tag: "1",
             replicas: 1,
             port: 8080,
+            is_autoscaled: false,
         }
     }
 }
@@ -147,6 +150,12 @@ impl Script {
             memory_mib: 64,
             build_id: Some(stamp_text(stamp)),
             port: variant.port.into(),
+            autoscaling: variant.is_autoscaled.then_some(AutoscalingInput {
+                min_replicas: 1,
+                max_replicas: 3,
+                cpu_threshold: Some(80),
+                memory_threshold: None,
+            }),
             ..DeploymentInput::default()
         };
         deployment::validate(input, rules).map(|desired| Desired::Deployment(Box::new(desired)))
@@ -159,6 +168,7 @@ fn variant(chance: &mut Rng) -> Variant {
         tag: TAGS[chance.usize(..if well { 4 } else { TAGS.len() })],
         replicas: chance.u8(..4),
         port: 8080 + u16::from(chance.u8(..3)),
+        is_autoscaled: chance.u8(..5) == 0,
     }
 }
 

@@ -400,6 +400,7 @@ pub(crate) fn reference_of(object: &Value) -> Option<ObjectRef> {
         "Secret" => Resource::Secret,
         "ReplicaSet" => Resource::ReplicaSet,
         "Pod" => Resource::Pod,
+        "HorizontalPodAutoscaler" => Resource::HorizontalPodAutoscaler,
         _ => return None,
     };
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();

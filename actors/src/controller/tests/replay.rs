@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use krane_domain::desired::State;
+use krane_domain::desired::{Invalid, State};
 
 use super::harness::World;
 use crate::ports::Answer;
@@ -70,6 +70,31 @@ async fn a_control_plane_restored_from_an_older_copy_is_followed_from_version_ze
     world.control_plane.push(wants(7, input("ns", "d3")));
     let time = world.until("followed", |world| world.cursor() == 7).await;
     assert!(time < Duration::from_secs(1), "{time:?}");
+}
+
+/// A replay used to end at the cursor, however far behind the newest state that was.
+#[tokio::test(start_paused = true)]
+async fn a_bad_state_that_holds_the_cursor_does_not_hide_a_restored_control_plane() {
+    let bad = State {
+        change: Err(Invalid::new("image", "is bad", "send another")),
+        ..wants(3, input("ns", "bad"))
+    };
+    let world = World::start().await;
+    world.control_plane.push(bad.clone());
+    let newer = with_image(100, "d1", "registry.example/app:2");
+    world.control_plane.push(newer);
+    world
+        .until("applied", |world| image(world, "d1").is_some())
+        .await;
+    assert_eq!(world.cursor(), 2);
+    world.control_plane.answer("d_d1", Answer::Empty);
+    let older = with_image(50, "d1", "registry.example/app:1");
+    world.control_plane.restore([bad, older]);
+    world
+        .until("the older state is applied", |world| {
+            image(world, "d1").as_deref() == Some("registry.example/app:1")
+        })
+        .await;
 }
 
 /// A replica that lags shows an older state once.
