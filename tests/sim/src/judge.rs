@@ -45,7 +45,7 @@ pub(crate) fn stamp(object: &Value) -> Option<u64> {
 }
 
 impl Ledger {
-    /// S1, S2, S9: an apply is about to be carried out.
+    /// S1, S2: an apply is about to be carried out.
     pub(crate) fn judge_apply(&mut self, admin: &Admin, object: &Rendered, uid: Option<&str>) {
         let reference = &object.reference;
         let before = admin.get(reference);
@@ -68,10 +68,10 @@ impl Ledger {
                     self.violate("S2", text);
                 }
             }
-            self.judge_isolation(admin, object);
         }
     }
 
+    /// S9: a workload was written.
     fn judge_isolation(&mut self, admin: &Admin, object: &Rendered) {
         let namespace = object.reference.namespace.to_string();
         let environment = label(&object.body, labels::ENVIRONMENT_ID).unwrap_or_default();
@@ -91,11 +91,14 @@ impl Ledger {
     }
 
     /// An apply was carried out.
-    pub(crate) fn applied(&mut self, object: &Rendered, uid: &Arc<str>) {
+    pub(crate) fn applied(&mut self, admin: &Admin, object: &Rendered, uid: &Arc<str>) {
         self.made.insert(Arc::clone(uid));
         self.shown.insert(Arc::clone(uid));
         self.applied += 1;
         let reference = &object.reference;
+        if reference.resource == Resource::ReplicaSet {
+            self.judge_isolation(admin, object);
+        }
         if reference.resource == Resource::ReplicaSet
             && let Some(stamp) = stamp(&object.body)
         {

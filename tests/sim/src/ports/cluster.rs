@@ -131,7 +131,7 @@ impl ClusterPort {
         shared.with(|ledger| {
             ledger.writes += 1;
             if let Ok(live) = &answer {
-                ledger.applied(object, &live.uid);
+                ledger.applied(&shared.admin, object, &live.uid);
                 let version = live.resource_version;
                 ledger.note(&format!("applied: {} as {version}", object.reference));
             }
