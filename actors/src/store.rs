@@ -196,7 +196,7 @@ impl Memory {
 
     /// Takes in a state that a full replay shows (D8). Returns whether there is work.
     pub fn receive_replayed(&mut self, replay: &mut Replay, state: State, now: Moment) -> bool {
-        let known = self.backlog.known_version(&state.key);
+        let known = self.backlog.known_version(&state.key, state.version);
         match replay.show(state, known) {
             Shown::News(state) => {
                 self.receive(StreamItem::State(state), now);

@@ -69,9 +69,11 @@ impl Backlog {
         self.entries.get(key)?.in_trouble(key)
     }
 
-    /// The newest version known of an object, if the stream ever spoke of it.
-    pub fn known_version(&self, key: &ObjectKey) -> Option<u64> {
+    /// The newest version known of an object that a replay shows in version `shown`, if there is
+    /// one to compare with. What the control plane had forgotten is news when it is named again in
+    /// the version it had (D7), and older than known in a lower one.
+    pub fn known_version(&self, key: &ObjectKey, shown: u64) -> Option<u64> {
         let entry = self.entries.get(&WorkKey::Workload(key.clone()))?;
-        entry.has_stream_state.then_some(entry.highest)
+        (entry.has_stream_state || shown < entry.highest).then_some(entry.highest)
     }
 }

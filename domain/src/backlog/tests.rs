@@ -54,6 +54,18 @@ fn trouble(kind: TroubleKind) -> Outcome {
     Outcome::Trouble(Trouble::new(kind, "as the test wants it"))
 }
 
+/// It was taken for unknown, and then refused as stale: nobody ever adopted it.
+#[test]
+fn what_was_forgotten_is_older_than_known_in_a_lower_version_and_news_in_the_version_it_had() {
+    let mut backlog = Backlog::default();
+    assert_eq!(backlog.known_version(&key("a"), 1), None);
+    backlog.receive(wants("a", 7), at(0));
+    let receipt = backlog.answer(&key("a"), Ok(Change::Delete), at(5), at(6));
+    assert_eq!(receipt, AnswerReceipt::Adopted);
+    assert_eq!(backlog.known_version(&key("a"), 6), Some(7));
+    assert_eq!(backlog.known_version(&key("a"), 7), None);
+}
+
 /// Enough bad states would stop the stream for good if they filled the backlog.
 #[test]
 fn states_that_no_waiting_helps_do_not_fill_the_backlog() {

@@ -73,6 +73,10 @@ pub(crate) struct Ledger {
     pub(crate) disowned: VecDeque<Instant>,
     /// Since when the present incarnation may be shown something old.
     pub(crate) was_lagging: bool,
+    /// A request arrived after its sender gave up.
+    pub(crate) had_late: bool,
+    /// The control plane was restored from a copy.
+    pub(crate) was_restored: bool,
     /// Workloads that the present incarnation was told to delete.
     pub(crate) told_to_delete: BTreeSet<ObjectKey>,
     /// When questions about a workload were answered "not found" since it was last named.
@@ -109,6 +113,8 @@ impl Ledger {
             pods: BTreeMap::new(),
             disowned: VecDeque::new(),
             was_lagging: false,
+            had_late: false,
+            was_restored: false,
             told_to_delete: BTreeSet::new(),
             not_found: BTreeMap::new(),
             has_history: false,

@@ -43,7 +43,11 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
                 }
             }
             Want::Delete => {
-                if shared.admin.get(&reference).is_some() {
+                let live = shared.admin.get(&reference);
+                let live =
+                    live.and_then(|live| LiveObject::from_json(reference.resource, live).ok());
+                // One that lost our label is nobody's to delete.
+                if live.is_some_and(|live| live.is_ours()) {
                     return Some(format!("{key} is still there"));
                 }
             }

@@ -324,6 +324,7 @@ impl World {
         let live = self.shared.admin.list("ReplicaSet", None);
         self.shared.with(|ledger| {
             let now = tokio::time::Instant::now();
+            ledger.was_restored = true;
             ledger.floor.clear();
             ledger.received.clear();
             for key in ledger.wants.keys() {
