@@ -239,10 +239,10 @@ impl Memory {
             .collect()
     }
 
-    /// A wanted workload changed: so may the shared objects it was part of.
+    /// A wanted workload changed: so may the shared objects it was and is part of.
     pub fn want(&mut self, key: &ObjectKey, member: Option<Member>, now: Moment) {
-        if let Some(left) = self.wanted.set(key, member) {
-            self.backlog.look(&WorkKey::Shared(left), now);
+        for changed in self.wanted.set(key, member) {
+            self.backlog.look(&WorkKey::Shared(changed), now);
         }
     }
 

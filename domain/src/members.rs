@@ -14,13 +14,14 @@ pub struct Members {
 }
 
 impl Members {
-    /// Sets what a workload contributes, or that it contributes nothing. Returns the environment
-    /// it left, if it left one.
-    pub fn set(&mut self, key: &ObjectKey, member: Option<Member>) -> Option<SharedKey> {
+    /// Sets what a workload contributes, or that it contributes nothing. Returns the isolation
+    /// policies this changes: that of the environment it left, and that of the one it is in now.
+    pub fn set(&mut self, key: &ObjectKey, member: Option<Member>) -> BTreeSet<SharedKey> {
+        let mut changed = BTreeSet::new();
         if self.by_key.get(key) == member.as_ref() {
-            return None;
+            return changed;
         }
-        let left = self.by_key.remove(key).map(|old| {
+        if let Some(old) = self.by_key.remove(key) {
             let place = (Arc::clone(&key.namespace), old.environment_id);
             if let Some(keys) = self.by_environment.get_mut(&place) {
                 keys.remove(key);
@@ -28,24 +29,21 @@ impl Members {
                     self.by_environment.remove(&place);
                 }
             }
-            let (namespace, environment) = place;
-            SharedKey::IsolationPolicy {
-                namespace,
-                environment,
-            }
-        });
+            changed.insert(policy(place));
+        }
         if let Some(member) = member {
             let place = (
                 Arc::clone(&key.namespace),
                 Arc::clone(&member.environment_id),
             );
+            changed.insert(policy(place.clone()));
             self.by_environment
                 .entry(place)
                 .or_default()
                 .insert(key.clone());
             self.by_key.insert(key.clone(), member);
         }
-        left
+        changed
     }
 
     /// The members of a shared object.
@@ -70,6 +68,13 @@ impl Members {
                 )
             }
         }
+    }
+}
+
+fn policy((namespace, environment): (Arc<str>, Arc<str>)) -> SharedKey {
+    SharedKey::IsolationPolicy {
+        namespace,
+        environment,
     }
 }
 
@@ -110,15 +115,20 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_moves_names_the_environment_it_left() {
+    fn a_member_names_the_policy_it_comes_to_and_the_one_it_leaves() {
         let mut members = Members::default();
         let key = ObjectKey::new("ns", "a");
-        assert_eq!(members.set(&key, Some(member("prod", 1))), None);
+        let (dev, prod) = (policy("dev"), policy("prod"));
+        assert_eq!(
+            members.set(&key, Some(member("prod", 1))),
+            [prod.clone()].into()
+        );
+        assert_eq!(members.set(&key, Some(member("prod", 1))), [].into());
         assert_eq!(
             members.set(&key, Some(member("dev", 1))),
-            Some(policy("prod"))
+            [dev.clone(), prod].into()
         );
-        assert_eq!(members.set(&key, None), Some(policy("dev")));
-        assert_eq!(members.of(&policy("dev")).count(), 0);
+        assert_eq!(members.set(&key, None), [dev.clone()].into());
+        assert_eq!(members.of(&dev).count(), 0);
     }
 }

@@ -106,9 +106,12 @@ impl View {
         self.note(&live, &mut effects);
         if reference.resource == self.primary {
             let key = reference.key();
-            effects
-                .look
-                .extend(self.members.set(&key, None).map(WorkKey::Shared));
+            effects.look.extend(
+                self.members
+                    .set(&key, None)
+                    .into_iter()
+                    .map(WorkKey::Shared),
+            );
             self.owners.remove(&live.uid);
             if let Some(namespaces) = self.namespaces_by_name.get_mut(&key.name) {
                 namespaces.remove(&key.namespace);
@@ -221,9 +224,12 @@ impl View {
     fn index(&mut self, live: &LiveObject, effects: &mut Effects) {
         let key = live.reference.key();
         let member = kinds::member_of_live(live);
-        effects
-            .look
-            .extend(self.members.set(&key, member).map(WorkKey::Shared));
+        effects.look.extend(
+            self.members
+                .set(&key, member)
+                .into_iter()
+                .map(WorkKey::Shared),
+        );
         self.namespaces_by_name
             .entry(Arc::clone(&key.name))
             .or_default()

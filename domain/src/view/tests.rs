@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::View;
-use crate::ids::{ObjectKey, WorkKey};
+use crate::ids::{ObjectKey, SharedKey, WorkKey};
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Resource};
 use crate::pod::{PodDigest, PodPhase};
@@ -108,6 +108,27 @@ fn pods_count_for_the_workload_with_their_owners_uid_whichever_came_first() {
     assert_eq!(view.pods_of("u1").len(), 2, "another owner's pod");
     assert!(!view.remove_pod("ns", "p2", "p2").observe.is_empty());
     assert_eq!(view.pods_of("u1").len(), 1);
+}
+
+/// After a restart nobody may speak of it any more, and its isolation policy may be gone.
+#[test]
+fn a_workload_seen_for_the_first_time_has_its_isolation_policy_looked_at() {
+    let mut view = View::new(Resource::ReplicaSet);
+    let mut workload = live("a", "u1", 1, 7);
+    workload
+        .labels
+        .insert(labels::ENVIRONMENT_ID.into(), "env_1".into());
+    workload
+        .labels
+        .insert(labels::WORKSPACE_ID.into(), "ws_1".into());
+    let policy = WorkKey::Shared(SharedKey::IsolationPolicy {
+        namespace: "ns".into(),
+        environment: "env_1".into(),
+    });
+    assert!(view.insert(workload.clone()).look.contains(&policy));
+    workload.resource_version = 2;
+    workload.fingerprint = 8;
+    assert!(!view.insert(workload).look.contains(&policy));
 }
 
 /// Sieve, unobserved state (C05): deletions that no event told of.

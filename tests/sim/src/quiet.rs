@@ -59,12 +59,7 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
                     && let Some(member) = kinds::member_of_live(&live)
                 {
                     for needed in kinds::shared_keys(&key.namespace, &member, &shared.rules) {
-                        // Nobody speaks of this workload any more: a policy that went away with
-                        // its definition is made again only when something else changes there.
-                        let reference = kinds::shared_reference(&needed);
-                        if shared.admin.get(&reference).is_some() {
-                            members.entry(needed).or_default().push(member.clone());
-                        }
+                        members.entry(needed).or_default().push(member.clone());
                     }
                 }
             }
