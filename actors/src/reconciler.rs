@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use krane_domain::backlog::{InTrouble, Outcome, TroubleKind};
 use krane_domain::ids::WorkKey;
+use krane_domain::planted::{Bug, is_planted};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
@@ -92,7 +93,9 @@ impl Behaviour for Reconciler {
         if self.lanes.store.rules().replaces_outdated_pods {
             context.later(OUTDATED, ReconcilerMessage::Outdated);
         }
-        self.start_lanes(context);
+        if !is_planted(Bug::MailboxLostOnRestart) {
+            self.start_lanes(context);
+        }
         Ok(())
     }
 

@@ -38,6 +38,9 @@ pub enum Bug {
     WatchNotReopened,
     /// The keys of lanes that died with their reconciler are not looked at again.
     LanesLostOnRestart,
+    /// What was in the mailbox of an actor that died is lost: its successor does not look at what
+    /// is to be done.
+    MailboxLostOnRestart,
     /// A stream that ended is not opened again.
     StreamNotReopened,
     /// A running pod is reported before it is ready.
@@ -48,7 +51,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::CursorMovesOnReceipt,
         Self::OlderStateWins,
         Self::AnswerOverwritesNewerState,
@@ -65,6 +68,7 @@ impl Bug {
         Self::RelistKeepsGone,
         Self::WatchNotReopened,
         Self::LanesLostOnRestart,
+        Self::MailboxLostOnRestart,
         Self::StreamNotReopened,
         Self::ReportsUnreadyAsRunning,
         Self::WritesWhatIsNotOurs,

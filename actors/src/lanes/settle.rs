@@ -6,6 +6,7 @@ use std::sync::Arc;
 use krane_domain::backlog::{Trouble, TroubleKind};
 use krane_domain::drift::{self, Decision, FuseMemory};
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
+use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::RefusalClass;
 
 use crate::events::Happening;
@@ -172,7 +173,8 @@ pub(super) async fn settle_as(
                     context.metrics.drift_detected.inc();
                     tracing::info!(object = %what, differs = ?paths, "repairing drift");
                 }
-                if let Some(settlement) = write(rendered, Some(&uid), repair, context).await? {
+                let uid = Some(&*uid).filter(|_| !is_planted(Bug::ApplyWithoutUid));
+                if let Some(settlement) = write(rendered, uid, repair, context).await? {
                     if repair.is_drift() {
                         context.record(Happening::repaired(&rendered.reference, paths));
                     }
@@ -244,6 +246,8 @@ async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop
                     .map_err(|refusal| refused(&format!("reading {reference}"), &refusal))?
                     .filter(|found| found.uid == metadata.uid);
                 Ok(found.map_or(Place::Seen, Place::Ours))
+            } else if is_planted(Bug::WritesWhatIsNotOurs) {
+                Ok(Place::Free)
             } else {
                 Err(not_ours(&reference.to_string()).into())
             }
@@ -385,7 +389,12 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<(
         .into());
     }
     writing(context)?;
-    match context.cluster.delete(reference, &live.uid).await {
+    let uid = if is_planted(Bug::DeleteWithoutUid) {
+        ""
+    } else {
+        &*live.uid
+    };
+    match context.cluster.delete(reference, uid).await {
         Ok(()) => {
             context.metrics.apply_deletes.inc();
             let now = context.board.now();

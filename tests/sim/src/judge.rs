@@ -69,6 +69,10 @@ impl Ledger {
                     let text = format!("{key} is applied from {stamp} after {floor}");
                     self.violate("S2", text);
                 }
+                if !self.was_restored && self.outdated.contains(&(key.clone(), stamp)) {
+                    let text = format!("{key} is applied from {stamp}, outdated on arrival");
+                    self.violate("S2", text);
+                }
             }
         }
     }
@@ -232,10 +236,6 @@ impl Ledger {
         if matches!(state.change, Ok(Change::Delete)) {
             self.told_to_delete.insert(state.key.clone());
         }
-        // What becomes visible behind the cursor cannot hold it back.
-        if state.version <= cursor {
-            return;
-        }
         let wants = match &state.change {
             Ok(Change::Apply(desired)) => {
                 let rendered = desired.render(&krane_domain::kinds::Rules::default(), None);
@@ -245,6 +245,16 @@ impl Ledger {
             Err(_) => ReceivedWant::Poison,
         };
         let received = self.received.entry(state.key.clone()).or_default();
+        if let ReceivedWant::Apply(stamp) = wants
+            && received.iter().any(|known| known.version > state.version)
+            && received.iter().all(|known| known.version != state.version)
+        {
+            self.outdated.insert((state.key.clone(), stamp));
+        }
+        // What becomes visible behind the cursor cannot hold it back.
+        if state.version <= cursor {
+            return;
+        }
         received.push(Received {
             version: state.version,
             wants,

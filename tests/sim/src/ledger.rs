@@ -59,6 +59,8 @@ pub(crate) struct Ledger {
     pub(crate) reached: BTreeMap<ObjectKey, u64>,
     /// What the present incarnation received.
     pub(crate) received: BTreeMap<ObjectKey, Vec<Received>>,
+    /// Stamps that the present incarnation met only when it knew a newer one of that workload.
+    pub(crate) outdated: BTreeSet<(ObjectKey, u64)>,
     /// Calls that change an object and have not ended, by object.
     pub(crate) writing: BTreeMap<String, u32>,
     /// Uids that the present incarnation was shown.
@@ -106,6 +108,7 @@ impl Ledger {
             floor: BTreeMap::new(),
             reached: BTreeMap::new(),
             received: BTreeMap::new(),
+            outdated: BTreeSet::new(),
             writing: BTreeMap::new(),
             shown: BTreeSet::new(),
             made: BTreeSet::new(),
@@ -170,6 +173,7 @@ impl Ledger {
     pub(crate) fn begin_epoch(&mut self) {
         self.epoch += 1;
         self.received.clear();
+        self.outdated.clear();
         self.shown.clear();
         self.disowned.clear();
         self.was_lagging = false;

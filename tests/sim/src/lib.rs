@@ -27,7 +27,7 @@ pub use plan::{
     WorldFault, at_random,
 };
 pub use run::{Outcome, Setup, run};
-pub use scenario::{Scenario, scenarios, setup};
+pub use scenario::{Scenario, scenario_asked_for, scenarios, setup, words};
 pub use script::{Script, Step, Variant};
 pub use shared::Extent;
-pub use suite::{Summary, all, number, plan_asked_for, seeded};
+pub use suite::{Summary, all, cores, number, plan_asked_for, seeded};

@@ -1,6 +1,7 @@
 //! What goes wrong in a run: a list of faults, each independent of the others, so that a failing
 //! list can be cut down.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -174,6 +175,9 @@ pub const ACTORS: [&str; 11] = [
     "root/deployments",
 ];
 
+/// The reconciler among [`ACTORS`].
+pub(crate) const RECONCILER: usize = 3;
+
 /// How many of [`ACTORS`] are workers.
 pub const WORKERS: usize = 8;
 
@@ -206,6 +210,20 @@ impl Plan {
 }
 
 impl Fault {
+    /// The kinds that plans at random are made of.
+    pub fn kinds_at_random() -> BTreeSet<String> {
+        let mut chance = fastrand::Rng::with_seed(1);
+        let intensity = Intensity {
+            chaos: 600_000,
+            calls: 500,
+        };
+        let plans = (0..2_000).map(|_| at_random(&mut chance, intensity));
+        plans
+            .flat_map(|plan| plan.faults)
+            .map(|fault| fault.kind())
+            .collect()
+    }
+
     /// Its kind, for the summary.
     pub fn kind(&self) -> String {
         let (side, what) = match self {

@@ -45,6 +45,8 @@ pub struct Setup {
     pub plan: Plan,
     /// How long it goes wrong, in milliseconds.
     pub chaos: u64,
+    /// How soon after that everything must be in place; `None`: as soon as the specification says.
+    pub patience: Option<Duration>,
     /// The defect that is switched on, if any.
     pub bug: Option<Bug>,
     /// Whether the trace is kept for people.
@@ -62,7 +64,7 @@ pub struct Outcome {
     pub counts: BTreeMap<String, u64>,
     /// Applies that the cluster took.
     pub applied: u64,
-    /// Calls, events and messages.
+    /// Calls, events and messages until nothing went wrong any more.
     pub extent: Extent,
     /// Virtual time.
     pub lasted: Duration,
@@ -85,6 +87,7 @@ struct Driver {
     agenda: BTreeMap<(Duration, u64), Due>,
     scheduled: u64,
     plan: Plan,
+    patience: Option<Duration>,
 }
 
 /// Runs everything on this thread, from the first to the last moment.
@@ -111,10 +114,11 @@ async fn live(setup: &Setup) -> Outcome {
     drivers.spawn(cluster.clone().run());
     let control = SimControlPlane::new(setup.seed);
     let shared = Arc::new(Shared::new(cluster, control, &setup.plan, setup.is_loud));
+    let mut extent = Extent::default();
     let outcome = match Incarnation::start(&shared, setup.seed).await {
         Ok(agent) => {
             let mut driver = Driver::new(&shared, agent, setup);
-            driver.go(ms(setup.chaos)).await
+            driver.go(ms(setup.chaos), &mut extent).await
         }
         Err(problem) => Err(format!("it does not start: {problem}")),
     };
@@ -127,7 +131,7 @@ async fn live(setup: &Setup) -> Outcome {
             hash: ledger.hash(),
             counts: ledger.counts.clone(),
             applied: ledger.applied,
-            extent: shared.extent(),
+            extent,
             lasted: ledger.now(),
             trace: ledger.tail().cloned().collect(),
         }
@@ -145,6 +149,7 @@ impl Driver {
             agenda: BTreeMap::new(),
             scheduled: 0,
             plan: setup.plan.clone(),
+            patience: setup.patience,
         };
         for (at, step) in &setup.script.steps {
             driver.schedule(ms(*at), Due::Step(*step));
@@ -194,9 +199,10 @@ impl Driver {
         violation.map_or(Ok(()), Err)
     }
 
-    async fn go(&mut self, chaos: Duration) -> Result<(), String> {
+    async fn go(&mut self, chaos: Duration, extent: &mut Extent) -> Result<(), String> {
         let end = self.shared.with(|ledger| ledger.began) + chaos;
         self.pass(end).await?;
+        *extent = self.shared.extent();
         self.calm_down();
         self.settle().await
     }
@@ -278,6 +284,8 @@ impl Driver {
             self.shared.with(|ledger| {
                 ledger.count("seen parked");
                 // It starts over from nothing, like a new process.
+                ledger.received.clear();
+                ledger.outdated.clear();
                 if ledger.has_history {
                     ledger.floor.clear();
                 }
@@ -342,10 +350,10 @@ impl Driver {
             self.pass(Instant::now() + LOOK).await?;
             patience = patience.saturating_sub(LOOK);
         }
-        let limit = if self.needs_replays() {
-            CONVERGENCE + REPLAYS
-        } else {
-            CONVERGENCE
+        let limit = match self.patience {
+            Some(patience) => patience,
+            None if self.needs_replays() => CONVERGENCE + REPLAYS,
+            None => CONVERGENCE,
         };
         self.until("L1", limit, |driver| {
             quiet::difference(&driver.shared, driver.unix_seconds())

@@ -60,6 +60,11 @@ impl fmt::Display for Summary {
     }
 }
 
+/// How many runs go on side by side.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
 /// A number from the environment.
 pub fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -86,6 +91,7 @@ pub fn seeded(seed: u64) -> Setup {
         script,
         plan,
         chaos: CHAOS,
+        patience: None,
         bug: None,
         is_loud: false,
     }
@@ -102,9 +108,8 @@ pub fn plan_asked_for() -> Option<Result<Plan, String>> {
 pub fn all(setups: &[(String, Setup)]) -> Summary {
     let next = AtomicUsize::new(0);
     let summary = Mutex::new(Summary::default());
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        for _ in 0..cores() {
             scope.spawn(|| {
                 while let Some((words, setup)) = setups.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let outcome = run(setup);

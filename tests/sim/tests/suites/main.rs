@@ -1,5 +1,5 @@
 //! The suites over the whole agent in memory. `KRANE_SEEDS` says how many seeds, `KRANE_SWEEP=all`
-//! that sweeps leave nothing out; `KRANE_SEED`, with `KRANE_PLAN` if wanted, repeats one seed and
+//! that sweeps leave nothing out, `core` that those of crashes, streams and actors do not; `KRANE_SEED`, with `KRANE_PLAN` if wanted, repeats one seed and
 //! shows its trace.
 #![allow(
     clippy::expect_used,
@@ -16,13 +16,22 @@ mod sweeps;
 
 use krane_testsim::{Setup, all, number};
 
-/// Every so many of these, unless everything is asked for.
-fn sample(setups: Vec<(String, Setup)>, quick: usize) -> Vec<(String, Setup)> {
-    let is_all = std::env::var("KRANE_SWEEP").is_ok_and(|sweep| sweep == "all");
-    let step = if is_all {
-        1
-    } else {
-        (setups.len() / quick).max(1)
+/// Which sweeps leave nothing out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// With `KRANE_SWEEP=core` and `all`.
+    Core,
+    /// With `all` only; a tenth of it with `core`.
+    More,
+}
+
+/// Every so many of these, unless all are asked for.
+fn sample(setups: Vec<(String, Setup)>, quick: usize, weight: Weight) -> Vec<(String, Setup)> {
+    let asked = std::env::var("KRANE_SWEEP").unwrap_or_default();
+    let step = match (&*asked, weight) {
+        ("all", _) | ("core", Weight::Core) => 1,
+        ("core", Weight::More) => 10,
+        _ => (setups.len() / quick).max(1),
     };
     // Another part of them with every seed to begin with.
     let offset = usize::try_from(number("KRANE_FIRST_SEED").unwrap_or(0)).unwrap_or(0) % step;

@@ -1,14 +1,17 @@
 //! T7 and T17: everything at random.
 
-use krane_testsim::{Setup, all, number, plan_asked_for, run, seeded};
+use krane_testsim::{Fault, Setup, all, number, plan_asked_for, run, scenario_asked_for, seeded};
 
 /// Seeds of the quick tier.
 const QUICK: u64 = 24;
+/// So many seeds meet every kind of fault often.
+const MANY: u64 = 5_000;
+const OFTEN: u64 = 100;
 
 #[test]
 fn whatever_goes_wrong_nothing_forbidden_happens_and_all_comes_true_in_the_end() {
-    if let Some(seed) = number("KRANE_SEED") {
-        return repeat(seeded(seed));
+    if let Some(setup) = scenario_asked_for().or_else(|| number("KRANE_SEED").map(seeded)) {
+        return repeat(setup);
     }
     let first = number("KRANE_FIRST_SEED").unwrap_or(1);
     let count = number("KRANE_SEEDS").unwrap_or(QUICK);
@@ -18,6 +21,13 @@ fn whatever_goes_wrong_nothing_forbidden_happens_and_all_comes_true_in_the_end()
     let summary = all(&setups);
     println!("{summary}");
     assert!(summary.failures.is_empty(), "see above");
+    if count >= MANY {
+        let rare: Vec<String> = Fault::kinds_at_random()
+            .into_iter()
+            .filter(|kind| summary.counts.get(kind).is_none_or(|count| *count < OFTEN))
+            .collect();
+        assert!(rare.is_empty(), "struck less than {OFTEN} times: {rare:?}");
+    }
 }
 
 fn repeat(mut setup: Setup) {

@@ -1,8 +1,8 @@
 //! T6: every worker fails in every way at every one of its first messages.
 
-use krane_testsim::{ActorFault, Fault, Setup, WORKERS, scenarios, setup};
+use krane_testsim::{ActorFault, Fault, Setup, WORKERS, scenarios, setup, words};
 
-use super::{must_hold, sample};
+use super::{Weight, must_hold, sample};
 
 /// Runs in the quick tier.
 const QUICK: usize = 32;
@@ -20,11 +20,10 @@ fn an_actor_may_fail_in_any_way_at_any_message() {
                     ActorFault::Hang(message),
                 ] {
                     let fault = Fault::Actor(actor, what);
-                    let words = format!("{}: {fault:?}", scenario.0);
-                    setups.push((words, setup(&scenario, &[fault])));
+                    setups.push((words(&scenario), setup(&scenario, &[fault])));
                 }
             }
         }
     }
-    must_hold(&sample(setups, QUICK));
+    must_hold(&sample(setups, QUICK, Weight::Core));
 }

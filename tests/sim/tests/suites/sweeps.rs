@@ -1,10 +1,10 @@
 //! T1, T4, T5: one fault at every place of every scenario.
 
 use krane_testsim::{
-    CallFault, EventFault, Extent, Fault, MessageFault, Setup, run, scenarios, setup,
+    CallFault, EventFault, Extent, Fault, MessageFault, Setup, run, scenarios, setup, words,
 };
 
-use super::{must_hold, sample};
+use super::{Weight, must_hold, sample};
 
 /// Runs of a sweep in the quick tier.
 const QUICK: usize = 24;
@@ -14,10 +14,9 @@ fn sweep(faults: impl Fn(Extent) -> Vec<Fault>) -> Vec<(String, Setup)> {
     let mut setups = Vec::new();
     for scenario in scenarios() {
         let learned = run(&setup(&scenario, &[]));
-        assert_eq!(learned.violation, None, "{}", scenario.0);
+        assert_eq!(learned.violation, None, "{}", scenario.name);
         for fault in faults(learned.extent) {
-            let words = format!("{}: {fault:?}", scenario.0);
-            setups.push((words, setup(&scenario, &[fault])));
+            setups.push((words(&scenario), setup(&scenario, &[fault])));
         }
     }
     setups
@@ -28,12 +27,12 @@ fn a_crash_before_or_after_any_call_leaves_nothing_undone() {
     let setups = sweep(|extent| {
         let mut faults = Vec::new();
         for what in [CallFault::CrashBefore, CallFault::CrashAfter] {
-            faults.extend((0..extent.cluster.min(90)).map(|call| Fault::Cluster(call, what)));
-            faults.extend((0..extent.control.min(60)).map(|call| Fault::Control(call, what)));
+            faults.extend((0..extent.cluster).map(|call| Fault::Cluster(call, what)));
+            faults.extend((0..extent.control).map(|call| Fault::Control(call, what)));
         }
         faults
     });
-    must_hold(&sample(setups, QUICK));
+    must_hold(&sample(setups, QUICK, Weight::Core));
 }
 
 #[test]
@@ -48,12 +47,12 @@ fn any_call_may_fail_in_any_way() {
             CallFault::DelayAfter(5_000),
         ]);
         for what in ways {
-            faults.extend((0..extent.cluster.min(90)).map(|call| Fault::Cluster(call, what)));
-            faults.extend((0..extent.control.min(60)).map(|call| Fault::Control(call, what)));
+            faults.extend((0..extent.cluster).map(|call| Fault::Cluster(call, what)));
+            faults.extend((0..extent.control).map(|call| Fault::Control(call, what)));
         }
         faults
     });
-    must_hold(&sample(setups, QUICK));
+    must_hold(&sample(setups, QUICK, Weight::More));
 }
 
 #[test]
@@ -68,12 +67,12 @@ fn anything_may_happen_to_any_message_of_a_stream() {
             MessageFault::Swap,
             MessageFault::Silence,
         ] {
-            let messages = 0..extent.messages.min(40);
+            let messages = 0..extent.messages;
             faults.extend(messages.map(|message| Fault::Message(message, what)));
         }
         faults
     });
-    must_hold(&sample(setups, QUICK));
+    must_hold(&sample(setups, QUICK, Weight::Core));
 }
 
 #[test]
@@ -90,10 +89,10 @@ fn anything_may_happen_to_any_event_of_a_watch() {
             EventFault::Break,
             EventFault::Silence,
         ] {
-            let events = 0..extent.events.min(60);
+            let events = 0..extent.events;
             faults.extend(events.map(|event| Fault::Event(event, what)));
         }
         faults
     });
-    must_hold(&sample(setups, QUICK));
+    must_hold(&sample(setups, QUICK, Weight::More));
 }
