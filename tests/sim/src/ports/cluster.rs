@@ -248,7 +248,7 @@ impl Cluster for ClusterPort {
             .await?;
         let way = Way {
             epoch: self.epoch.clone(),
-            events,
+            events: events.fuse().boxed(),
             queue: VecDeque::new(),
             is_over: false,
         };

@@ -192,7 +192,7 @@ impl Way {
             let opened = tokio::time::timeout(DEAD_AFTER, hooks.around(&op, lost, opening)).await;
             self.port.epoch.alive().await;
             match opened.unwrap_or_else(|_| Err(lost())) {
-                Ok(events) => self.events = events,
+                Ok(events) => self.events = events.fuse().boxed(),
                 Err(failure) => {
                     self.queue.push_back(ended(failure.code));
                     return Some(());
