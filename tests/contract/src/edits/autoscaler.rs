@@ -20,7 +20,7 @@ fn with_metric(live: &Value) -> Value {
 }
 
 /// Edits of what krane owns on an autoscaler.
-pub const AUTOSCALER_EDITS: [Edit; 10] = [
+pub const AUTOSCALER_EDITS: [Edit; 13] = [
     Edit {
         name: "more replicas allowed",
         change: |_| Change::Merge(json!({"spec": {"maxReplicas": 100}})),
@@ -68,6 +68,36 @@ pub const AUTOSCALER_EDITS: [Edit; 10] = [
         name: "managed-by label removed",
         change: |_| {
             Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}))
+        },
+    },
+    Edit {
+        name: "whole object put",
+        change: |live| {
+            let mut body = live.clone();
+            body["spec"]["maxReplicas"] = json!(99);
+            Change::Put(body)
+        },
+    },
+    Edit {
+        name: "forced apply by another manager",
+        change: |live| {
+            Change::Apply(
+                "gitops",
+                json!({
+                    "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+                    "metadata": {"name": live["metadata"]["name"]},
+                    "spec": {"maxReplicas": 99, "scaleTargetRef": live["spec"]["scaleTargetRef"]},
+                }),
+            )
+        },
+    },
+    Edit {
+        name: "managed fields wiped and more replicas allowed",
+        change: |_| {
+            patch(json!([
+                {"op": "replace", "path": "/metadata/managedFields", "value": [{}]},
+                {"op": "replace", "path": "/spec/maxReplicas", "value": 99},
+            ]))
         },
     },
     Edit {

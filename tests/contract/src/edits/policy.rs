@@ -9,7 +9,7 @@ fn patch(operations: Value) -> Change {
 }
 
 /// Edits of what krane owns on its isolation policy.
-pub const POLICY_EDITS: [Edit; 9] = [
+pub const POLICY_EDITS: [Edit; 13] = [
     Edit {
         name: "ingress rule added",
         change: |_| {
@@ -59,6 +59,46 @@ pub const POLICY_EDITS: [Edit; 9] = [
         },
     },
     Edit {
+        name: "managed-by label removed",
+        change: |_| {
+            Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}))
+        },
+    },
+    Edit {
+        name: "update under the name krane",
+        change: |_| {
+            Change::Patch(
+                "krane",
+                json!([{"op": "replace", "path": "/spec/ingress", "value": [{"fromEntities": ["all"]}]}]),
+            )
+        },
+    },
+    Edit {
+        name: "apply of a subset under the name krane",
+        change: |live| {
+            Change::Apply(
+                "krane",
+                json!({
+                    "apiVersion": live["apiVersion"], "kind": live["kind"],
+                    "metadata": {"name": live["metadata"]["name"]},
+                    "spec": {
+                        "endpointSelector": live["spec"]["endpointSelector"],
+                        "ingress": live["spec"]["ingress"],
+                    },
+                }),
+            )
+        },
+    },
+    Edit {
+        name: "managed fields wiped and all ingress allowed",
+        change: |_| {
+            patch(json!([
+                {"op": "replace", "path": "/metadata/managedFields", "value": [{}]},
+                {"op": "replace", "path": "/spec/ingress", "value": [{"fromEntities": ["all"]}]},
+            ]))
+        },
+    },
+    Edit {
         name: "whole object put",
         change: |live| {
             let mut body = live.clone();
@@ -85,7 +125,7 @@ pub const POLICY_EDITS: [Edit; 9] = [
 ];
 
 /// What a plain apply leaves in place, and krane must not (D11a).
-pub const POLICY_INTRUSIONS: [Edit; 4] = [
+pub const POLICY_INTRUSIONS: [Edit; 5] = [
     Edit {
         name: "default deny switched off",
         change: |_| Change::Merge(json!({"spec": {"enableDefaultDeny": {"ingress": false}}})),
@@ -97,6 +137,10 @@ pub const POLICY_INTRUSIONS: [Edit; 4] = [
     Edit {
         name: "deny rule added",
         change: |_| Change::Merge(json!({"spec": {"ingressDeny": [{"fromEntities": ["world"]}]}})),
+    },
+    Edit {
+        name: "endpoint selector replaced by a node selector",
+        change: |_| Change::Merge(json!({"spec": {"endpointSelector": null, "nodeSelector": {}}})),
     },
     Edit {
         name: "second set of rules added",

@@ -4,6 +4,10 @@ use serde_json::{Value, json};
 
 use super::{Change, Edit};
 
+mod intrusions;
+
+pub use intrusions::REPLICA_SET_INTRUSIONS;
+
 const POD: &str = "/spec/template/spec";
 const CONTAINER: &str = "/spec/template/spec/containers/0";
 
@@ -47,7 +51,7 @@ fn subset(live: &Value) -> Value {
 }
 
 /// Edits of what krane owns: an apply undoes them.
-pub const REPLICA_SET_EDITS: [Edit; 26] = [
+pub const REPLICA_SET_EDITS: [Edit; 28] = [
     Edit {
         name: "our label changed",
         change: |_| {
@@ -169,6 +173,14 @@ pub const REPLICA_SET_EDITS: [Edit; 26] = [
         change: |_| remove(format!("{POD}/runtimeClassName")),
     },
     Edit {
+        name: "runtime class changed",
+        change: |_| op("replace", format!("{POD}/runtimeClassName"), json!("runc")),
+    },
+    Edit {
+        name: "requests removed",
+        change: |_| remove(format!("{CONTAINER}/resources/requests")),
+    },
+    Edit {
         name: "requests changed",
         change: |_| {
             op(
@@ -226,132 +238,5 @@ pub const REPLICA_SET_EDITS: [Edit; 26] = [
                 {"op": "replace", "path": format!("{CONTAINER}/image"), "value": "registry.example/other:well"},
             ]))
         },
-    },
-];
-
-/// What a plain apply leaves in place, and krane must not (D11a).
-pub const REPLICA_SET_INTRUSIONS: [Edit; 16] = [
-    Edit {
-        name: "container added",
-        change: |_| {
-            op(
-                "add",
-                format!("{POD}/containers/-"),
-                json!({"name": "miner", "image": "registry.example/miner:well"}),
-            )
-        },
-    },
-    Edit {
-        name: "init container added",
-        change: |_| {
-            op(
-                "add",
-                format!("{POD}/initContainers"),
-                json!([{"name": "i", "image": "registry.example/i:well"}]),
-            )
-        },
-    },
-    Edit {
-        name: "env variable added",
-        change: |_| {
-            op(
-                "add",
-                format!("{CONTAINER}/env/-"),
-                json!({"name": "LD_PRELOAD", "value": "/x.so"}),
-            )
-        },
-    },
-    Edit {
-        name: "volume and mount added",
-        change: |_| {
-            patch(json!([
-                {"op": "add", "path": format!("{POD}/volumes"), "value": [{"name": "v", "emptyDir": {}}]},
-                {"op": "add", "path": format!("{CONTAINER}/volumeMounts"), "value": [{"name": "v", "mountPath": "/v"}]},
-            ]))
-        },
-    },
-    Edit {
-        name: "port added",
-        change: |_| {
-            op(
-                "add",
-                format!("{CONTAINER}/ports/-"),
-                json!({"containerPort": 22, "protocol": "TCP"}),
-            )
-        },
-    },
-    Edit {
-        name: "pull secret added",
-        change: |_| {
-            op(
-                "add",
-                format!("{POD}/imagePullSecrets"),
-                json!([{"name": "other"}]),
-            )
-        },
-    },
-    Edit {
-        name: "host network switched on",
-        change: |_| op("add", format!("{POD}/hostPID"), json!(true)),
-    },
-    Edit {
-        name: "privileged",
-        change: |_| {
-            op(
-                "add",
-                format!("{CONTAINER}/securityContext"),
-                json!({"privileged": true}),
-            )
-        },
-    },
-    Edit {
-        name: "run as root",
-        change: |_| {
-            op(
-                "add",
-                format!("{POD}/securityContext"),
-                json!({"runAsUser": 0}),
-            )
-        },
-    },
-    Edit {
-        name: "node selector added",
-        change: |_| op("add", format!("{POD}/nodeSelector"), json!({"a": "b"})),
-    },
-    Edit {
-        name: "service account set",
-        change: |_| op("add", format!("{POD}/serviceAccountName"), json!("admin")),
-    },
-    Edit {
-        name: "arguments added",
-        change: |_| op("add", format!("{CONTAINER}/args"), json!(["--evil"])),
-    },
-    Edit {
-        name: "startup probe added",
-        change: |_| {
-            op(
-                "add",
-                format!("{CONTAINER}/startupProbe"),
-                json!({"exec": {"command": ["x"]}}),
-            )
-        },
-    },
-    Edit {
-        name: "template label added",
-        change: |_| op("add", "/spec/template/metadata/labels/other", json!("x")),
-    },
-    Edit {
-        name: "grace period changed",
-        change: |_| {
-            op(
-                "replace",
-                format!("{POD}/terminationGracePeriodSeconds"),
-                json!(1),
-            )
-        },
-    },
-    Edit {
-        name: "DNS policy changed",
-        change: |_| op("replace", format!("{POD}/dnsPolicy"), json!("Default")),
     },
 ];
