@@ -231,3 +231,51 @@ async fn two_workloads_of_one_name_do_not_overwrite_each_others_report() {
         })
         .await;
 }
+
+/// The page must not call everything well while krane is blind.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_does_not_work_says_since_when_and_why_until_it_works_again() {
+    let world = with_pod(true).await;
+    let broken = |world: &World| world.memory(|memory| memory.broken_watches.clone());
+    assert!(broken(&world).is_empty());
+    world.cluster.fail_lists(true);
+    let before = world.board.now();
+    world
+        .cluster
+        .end_watches(&WatchEnd::Failed("cut".to_owned()));
+    world.pass(20).await;
+    let seen = broken(&world);
+    assert_eq!(seen.len(), 5, "each of five kinds: {seen:?}");
+    for watch in seen.values() {
+        let passed = watch.since.saturating_sub(before);
+        assert!(passed < Duration::from_secs(1), "{watch:?}");
+        assert_ne!(watch.error, "cut", "the last error, not the first");
+    }
+    world.cluster.fail_lists(false);
+    let time = world
+        .until("all work again", |world| broken(world).is_empty())
+        .await;
+    assert!(time < Duration::from_secs(11), "{time:?}");
+}
+
+/// Nothing happens in a quiet cluster: that a watch stays open has to be enough.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_was_opened_again_works_though_nothing_happens() {
+    let world = with_pod(true).await;
+    let lists = world.cluster.lists();
+    world
+        .cluster
+        .end_watches(&WatchEnd::Failed("cut".to_owned()));
+    world
+        .until("broken", |world| {
+            world.memory(|memory| !memory.broken_watches.is_empty())
+        })
+        .await;
+    let time = world
+        .until("works", |world| {
+            world.memory(|memory| memory.broken_watches.is_empty())
+        })
+        .await;
+    assert!(time < Duration::from_secs(4), "{time:?}");
+    assert_eq!(world.cluster.lists(), lists, "nothing was listed for it");
+}
