@@ -64,7 +64,6 @@ def launch(playwright):
             return playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         except Error:
             continue
-    print("skipped: no Chromium (playwright install chromium, or apt-get install chromium)")
     sys.exit(3)
 
 
@@ -139,6 +138,20 @@ def a_bad_state_is_explained(page, demo):
     step("a bad state is set aside, explained with what to do, and replaced")
 
 
+def an_api_server_that_is_away_is_told(page, demo):
+    sentence = page.locator(".sentence")
+    page.get_by_role("button", name="Take the API server away").click()
+    expect(sentence).to_contain_text("The Kubernetes API does not answer", timeout=PATIENCE)
+    problem = page.locator(".problem", has_text="The Kubernetes API does not answer")
+    for text in ["as of", "UTC", "nothing is lost"]:
+        expect(problem).to_contain_text(text)
+    expect(page.locator("#controllers dl")).to_contain_text("0 of 5 work")
+    page.get_by_role("button", name="Restore").click()
+    expect(problem).to_have_count(0, timeout=PATIENCE)
+    expect(page.locator("#controllers dl")).to_contain_text("all 5 work", timeout=PATIENCE)
+    step("an API server that is away is told with the time of what is shown, and forgotten when it is back")
+
+
 def main() -> int:
     arguments = sys.argv[1:]
     shots = None
@@ -165,6 +178,9 @@ def main() -> int:
             an_actor_that_is_killed_runs_again(page, demo)
             a_stream_that_is_cut_opens_again(page, demo)
             a_bad_state_is_explained(page, demo)
+            an_api_server_that_is_away_is_told(page, demo)
+            if shots:
+                page.screenshot(path=shots / "last.png", full_page=True)
             assert not said, f"the browser complains: {said}"
         except AssertionError as error:
             print(f"  ✗ {error}")
