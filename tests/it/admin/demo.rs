@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::body::Body;
+use futures::StreamExt;
 use http::{Request, StatusCode};
 use krane::admin::actions::{Button, DemoAction, DemoControls, DemoError};
 use parking_lot::Mutex;
@@ -111,5 +112,21 @@ async fn forms_of_others_do_nothing() {
     assert_eq!(unknown.status, StatusCode::BAD_REQUEST);
     let unnamed = post(&world, "form_token=form-token&action=kill_actor", &[]).await;
     assert_eq!(unnamed.status, StatusCode::BAD_REQUEST);
+    assert_eq!(*hands.done.lock(), []);
+}
+
+/// A body that never ends would hold its connection, and those are counted.
+#[tokio::test(start_paused = true)]
+async fn a_form_that_does_not_come_to_an_end_is_answered() {
+    let (world, hands) = demo();
+    let start = futures::stream::once(async { Ok::<_, std::io::Error>("form_token=form-token") });
+    let body = Body::from_stream(start.chain(futures::stream::pending()));
+    let request = Request::post("/demo")
+        .header("host", "localhost:9091")
+        .header("content-type", "application/x-www-form-urlencoded");
+    let began = tokio::time::Instant::now();
+    let answer = world.send(request.body(body).unwrap()).await;
+    assert_eq!(answer.status, StatusCode::REQUEST_TIMEOUT);
+    assert_eq!(began.elapsed().as_secs(), 10);
     assert_eq!(*hands.done.lock(), []);
 }
