@@ -74,6 +74,22 @@ impl WatchesView {
     pub fn working(&self) -> usize {
         self.kinds.len().saturating_sub(self.broken.len())
     }
+
+    /// Those that do not work, each error once: since when, what it is, and the kinds.
+    pub fn by_error(&self) -> Vec<(&Stamp, &str, String)> {
+        let mut errors: Vec<(&Stamp, &str, String)> = Vec::new();
+        for watch in &self.broken {
+            let mut known = errors.iter_mut();
+            match known.find(|(_, error, _)| *error == watch.error) {
+                Some((_, _, kinds)) => {
+                    kinds.push_str(", ");
+                    kinds.push_str(watch.kind);
+                }
+                None => errors.push((&watch.since, &watch.error, watch.kind.to_owned())),
+            }
+        }
+        errors
+    }
 }
 
 /// A kind whose watch does not work: what is shown of it is old.

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use axum::body::Body;
 use futures::StreamExt;
 use http::{Request, StatusCode};
-use krane::admin::actions::{Button, DemoAction, DemoControls, DemoError};
+use krane::admin::actions::{Button, DemoAction, DemoControls, DemoError, Said};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::world::{Answer, World};
 
@@ -26,12 +27,14 @@ impl DemoControls for Hands {
         }]
     }
 
-    async fn act(&self, action: DemoAction) -> Result<String, DemoError> {
+    async fn act(&self, action: DemoAction) -> Result<Said, DemoError> {
         if action == DemoAction::EditObject {
             return Err(DemoError::NothingThere);
         }
         self.done.lock().push(action);
-        Ok("done <as> told".to_owned())
+        let (said, told) = watch::channel("done <as> told".to_owned());
+        said.send_modify(|said| *said += "\nand this came of it");
+        Ok(told)
     }
 }
 
@@ -77,7 +80,7 @@ async fn buttons_work_without_a_script() {
     let answer = post(&world, kill, &[("accept", "text/plain")]).await;
     assert_eq!(
         (answer.status, answer.text.as_str()),
-        (StatusCode::OK, "done <as> told")
+        (StatusCode::OK, "done <as> told\nand this came of it")
     );
     assert_eq!(answer.headers["content-type"], "text/plain; charset=utf-8");
     let path = "root/heartbeat".to_owned();
@@ -87,6 +90,7 @@ async fn buttons_work_without_a_script() {
     );
     let edit = "form_token=form-token&action=edit_object";
     let answer = post(&world, edit, &[("accept", "text/plain")]).await;
+    assert_eq!(answer.status, StatusCode::CONFLICT);
     assert!(answer.text.contains("no app runs yet"), "{}", answer.text);
 }
 
