@@ -40,7 +40,7 @@ async fn with_pod(is_ready: bool) -> World {
     world
 }
 
-/// 8b161adf66, PR #5328 of unkeyed/unkey (A25): pods change without their ReplicaSet.
+/// 8b161adf66, PR #5328 of unkeyed/unkey: pods change without their ReplicaSet.
 #[tokio::test(start_paused = true)]
 async fn a_readiness_flip_is_reported_at_once() {
     let world = with_pod(false).await;
@@ -66,7 +66,7 @@ async fn a_workload_without_instances_is_reported_as_empty_not_passed_over_in_si
         .await;
 }
 
-/// Level-triggered rule, edge lost (C14).
+/// Level-triggered rule, edge lost.
 #[tokio::test(start_paused = true)]
 async fn what_changed_while_the_control_plane_was_away_is_reported_when_it_is_back() {
     let world = with_pod(false).await;
@@ -109,7 +109,7 @@ async fn a_sign_of_life_seen_by_somebody_else_wakes_the_reporter() {
     assert!(time < Duration::from_millis(50), "{time:?}");
 }
 
-/// PR #5328 of unkeyed/unkey (A36): the other side may forget.
+/// PR #5328 of unkeyed/unkey: the other side may forget.
 #[tokio::test(start_paused = true)]
 async fn everything_is_said_again_after_a_long_silence_and_every_ten_minutes() {
     let world = with_pod(true).await;
@@ -131,7 +131,7 @@ async fn everything_is_said_again_after_a_long_silence_and_every_ten_minutes() {
     assert!(world.control_plane.reports().len() > before);
 }
 
-/// Sieve, unobserved state (C05).
+/// Sieve, unobserved state.
 #[tokio::test(start_paused = true)]
 async fn deletions_nobody_told_of_are_found_by_the_next_list() {
     let world = with_pod(true).await;
@@ -151,7 +151,7 @@ async fn deletions_nobody_told_of_are_found_by_the_next_list() {
         .await;
 }
 
-/// kube-rs/kube#219 (B01): after a 410 one list, and no loop.
+/// kube-rs/kube#219: after a 410 one list, and no loop.
 #[tokio::test(start_paused = true)]
 async fn an_expired_watch_is_followed_by_one_list() {
     let world = with_pod(true).await;
@@ -171,7 +171,7 @@ async fn an_expired_watch_is_followed_by_one_list() {
         .await;
 }
 
-/// kube-rs/kube#577 (B04): no flood while the API server is down, and back soon after.
+/// kube-rs/kube#577: no flood while the API server is down, and back soon after.
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_is_down_is_asked_now_and_then() {
     let world = with_pod(true).await;
