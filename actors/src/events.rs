@@ -273,9 +273,9 @@ impl Events {
 
 /// Forgets the report about this object that a new one follows at once.
 fn fold(ring: &mut VecDeque<Event>, about: &ObjectKey, now: Moment) {
-    let is_earlier = |event: &Event| match &event.what {
-        Happening::Reported { key, .. } => key == about && event.at + FOLD >= now,
-        _ => false,
+    let is_earlier = |event: &Event| {
+        let is_of_it = matches!(&event.what, Happening::Reported { key, .. } if key == about);
+        is_of_it && event.at + FOLD >= now
     };
     if let Some(earlier) = ring.iter().rposition(is_earlier) {
         ring.remove(earlier);
@@ -328,11 +328,11 @@ mod tests {
         report(900, "a", 2);
         report(3_000, "a", 1);
         let told = events.newest_first();
-        let told = told.iter().filter_map(|event| match &event.what {
-            Happening::Reported { key, instances } => {
-                Some((key.name.to_string(), instances.map(|it| it.0)))
-            }
-            _ => None,
+        let told = told.iter().map(|event| {
+            let Happening::Reported { key, instances } = &event.what else {
+                panic!("a report")
+            };
+            (key.name.to_string(), instances.map(|it| it.0))
         });
         let told: Vec<_> = told.collect();
         let expected = [("a", 1), ("a", 2), ("b", 0)];

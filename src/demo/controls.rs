@@ -1,5 +1,6 @@
 //! The page's hands in the demo's world.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -56,10 +57,12 @@ impl Hands {
     /// Some app that is well.
     fn app(&self) -> Result<App, DemoError> {
         let first = self.stage.well().into_iter().next();
-        first.ok_or(if self.stage.poisoned().is_empty() {
-            DemoError::NothingThere
-        } else {
-            DemoError::AllBad
+        first.ok_or_else(|| {
+            if self.stage.poisoned().is_empty() {
+                DemoError::NothingThere
+            } else {
+                DemoError::AllBad
+            }
         })
     }
 
@@ -179,7 +182,9 @@ impl Hands {
                 let Some(took) = took else { return };
                 let _ = narrator.say(Who::Krane, event, &what, Some(took));
                 let time = super::narrator::readable(took);
-                said.send_modify(|said| *said += &format!("\nkrane {what} · {time}"));
+                said.send_modify(|said| {
+                    let _ = write!(said, "\nkrane {what} · {time}");
+                });
             };
             match deed.next {
                 Next::Restart { path, before } => tell(stage.restarted(&path, before).await),

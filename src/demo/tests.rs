@@ -142,8 +142,7 @@ fn every_button_is_another_action() {
 async fn all_said(visit: &Visit, action: DemoAction) -> String {
     let mut said = visit.hands.act(action).await.unwrap();
     while said.changed().await.is_ok() {}
-    let all = said.borrow().clone();
-    all
+    said.borrow().clone()
 }
 
 #[tokio::test]

@@ -224,9 +224,10 @@ const PARTIAL: &str = "whether anything else is missing was not checked";
 
 /// Why a file cannot be read, as a person would say it.
 pub(super) fn words(kind: std::io::ErrorKind) -> String {
-    match kind {
-        std::io::ErrorKind::NotFound => "no such file".to_owned(),
-        other => other.to_string(),
+    if kind == std::io::ErrorKind::NotFound {
+        "no such file".to_owned()
+    } else {
+        kind.to_string()
     }
 }
 

@@ -346,7 +346,8 @@ fn every_mark_and_page_that_a_comment_names_is_in_the_repository() {
             used.extend(marks(comment));
             let pages =
                 comment.split(|letter: char| letter.is_whitespace() || "()`,:;".contains(letter));
-            for page in pages.filter(|word| word.ends_with(".md") && !word.starts_with("http")) {
+            let is_page = |word: &&str| Path::new(word).extension().is_some_and(|it| it == "md");
+            for page in pages.filter(is_page) {
                 let is_here = root().join(page).is_file() || comment.contains("acto");
                 assert!(is_here, "{} names {page}", path.display());
             }

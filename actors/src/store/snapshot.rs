@@ -106,8 +106,8 @@ impl Store {
     /// How the controller is doing now.
     pub fn snapshot(&self) -> ControllerSnapshot {
         let controller = self.controller;
-        let watches = controller.watches(&self.rules);
-        let watched = watches.into_iter().map(|spec| spec.resource).collect();
+        let specs = controller.watches(&self.rules);
+        let watched = specs.into_iter().map(|spec| spec.resource).collect();
         self.with(|memory| {
             let mut troubles: Vec<InTrouble> = memory.backlog.in_trouble().collect();
             let trouble_count = troubles.len();
