@@ -110,6 +110,8 @@ def an_actor_that_is_killed_runs_again(page, demo):
     demo.wait_for_event(after, "actor_restarted", path)
     expect(row.locator(".restarts b")).not_to_have_text(str(before), timeout=PATIENCE)
     expect(row.locator(".state")).to_contain_text("idle", timeout=PATIENCE)
+    expect(page.locator("#said")).to_contain_text("krane starts it again", timeout=PATIENCE)
+    expect(page.locator("#said")).to_be_in_viewport()
     expect(page.locator(".events")).to_contain_text(path, timeout=PATIENCE)
     step("an actor that is killed runs again, and the page shows it without a reload")
 
