@@ -36,6 +36,10 @@ bench *ARGS:
 page *ARGS:
     scripts/page {{ARGS}}
 
+# Types of the cluster in memory against the modules of Kubernetes; --write writes them
+sim-schema *ARGS:
+    scripts/sim-schema {{ARGS}}
+
 # Everything a change must pass, from a clean clone
 test-all:
     scripts/test-all

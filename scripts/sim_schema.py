@@ -1,7 +1,7 @@
 """Writes what the cluster in memory knows of Kubernetes' types: fields, list keys, atomic values, dropped zeros.
 
 Reads the OpenAPI documents and Go types of the Kubernetes modules that tests/cluster builds, and Cilium's CRD, from the Go module
-cache; run scripts/e2e --no-run first. `--check` compares instead of writing.
+cache; scripts/sim-schema puts them there and runs this. `--check` compares instead of writing.
 """
 
 import json
@@ -181,7 +181,7 @@ def main() -> int:
     text = "\n".join([*lines, ",\n".join(entries), "}}", ""])
     if "--check" in sys.argv:
         if OUTPUT.read_text() != text:
-            print(f"error: {OUTPUT} is not what scripts/sim_schema.py writes", file=sys.stderr)
+            print(f"error: {OUTPUT} is not what scripts/sim-schema --write makes of the modules", file=sys.stderr)
             return 1
         return 0
     OUTPUT.parent.mkdir(exist_ok=True)

@@ -6,6 +6,7 @@
 mod cluster;
 mod controls;
 mod narrator;
+mod outcome;
 mod play;
 mod script;
 mod stage;
@@ -60,11 +61,21 @@ pub struct Options {
     pub length: Option<Duration>,
     /// How it is told.
     pub format: Format,
+    /// The port of the live page; `None` takes a free one.
+    pub port: Option<u16>,
 }
 
 /// Why a demo could not be played.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
+    /// The port that was asked for could not be had.
+    #[error("the live page cannot listen on port {port} of 127.0.0.1")]
+    ThisPort {
+        /// The port.
+        port: u16,
+        /// Why.
+        source: io::Error,
+    },
     /// No port of the loopback interface could be had.
     #[error("no port of 127.0.0.1 could be had")]
     Port(#[source] io::Error),
@@ -94,9 +105,14 @@ pub struct Demo {
 impl Demo {
     /// Takes free ports and starts the control plane. `env` decides about log lines.
     pub async fn prepare(options: Options, level: &str) -> Result<Self, DemoError> {
-        let (rpc, rpc_at) = listen().await?;
-        let (metrics, metrics_at) = listen().await?;
-        let (admin, admin_at) = listen().await?;
+        let (admin, admin_at) = match options.port {
+            None => listen(0).await.map_err(DemoError::Port)?,
+            Some(port) => listen(port)
+                .await
+                .map_err(|source| DemoError::ThisPort { port, source })?,
+        };
+        let (rpc, rpc_at) = listen(0).await.map_err(DemoError::Port)?;
+        let (metrics, metrics_at) = listen(0).await.map_err(DemoError::Port)?;
         let control = ControlPlane::start(TOKEN)
             .await
             .map_err(DemoError::ControlPlane)?;
@@ -149,10 +165,7 @@ impl Demo {
         let world = World::with_cluster(settings, cluster.port(), seed, &registry)?;
         self.control.keep_requests(KEPT);
         let stage = Arc::new(Stage::new(self.control, cluster));
-        let hands = Hands {
-            stage: Arc::clone(&stage),
-            narrator: Arc::clone(narrator),
-        };
+        let hands = Hands::new(Arc::clone(&stage), Arc::clone(narrator));
         let controls = Some(Arc::new(hands) as Arc<dyn DemoControls>);
         let agent = Running::start(settings, world, self.listeners, &registry, controls).await?;
         stage.enter(agent);
@@ -170,6 +183,7 @@ impl Demo {
             seed,
             length,
             format,
+            port: _,
         } = self.options;
         let narrator = Arc::new(Narrator::new(format, out));
         let told = narrator.open(seed, &self.links, length.is_some());
@@ -212,6 +226,9 @@ async fn finished(agent: Option<&Running>) -> Result<(), RunError> {
 async fn story(play: &Play<'_>, seed: u64, length: Option<Duration>) -> Result<bool, DemoError> {
     let start = Instant::now();
     let mut acts = 0;
+    if let Some(length) = length {
+        play.stage.end_after(length);
+    }
     for act in Script::new(seed) {
         if let Some(length) = length
             && acts > 0
@@ -219,9 +236,13 @@ async fn story(play: &Play<'_>, seed: u64, length: Option<Duration>) -> Result<b
         {
             break;
         }
-        play.act(&act).await?;
-        acts += 1;
-        play.narrator.pause().map_err(DemoError::Output)?;
+        play.stage.undisturbed().await;
+        // A visitor's bad state stays until the visitor mends it.
+        if !act.about().iter().any(|app| play.stage.is_spoilt(app)) {
+            play.act(&act).await?;
+            acts += 1;
+            play.narrator.pause().map_err(DemoError::Output)?;
+        }
         pause(length.map_or(PACE, |_| BRISK)).await;
     }
     play.stage.settle().await;
@@ -232,9 +253,8 @@ async fn story(play: &Play<'_>, seed: u64, length: Option<Duration>) -> Result<b
     Ok(summary.ok)
 }
 
-async fn listen() -> Result<(TcpListener, SocketAddr), DemoError> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-    let listener = listener.map_err(DemoError::Port)?;
-    let address = listener.local_addr().map_err(DemoError::Port)?;
+async fn listen(port: u16) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+    let address = listener.local_addr()?;
     Ok((listener, address))
 }

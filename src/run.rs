@@ -13,7 +13,7 @@ use krane_actors::cause::Cause;
 use prometheus::Registry;
 
 use crate::edge::cluster::{AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection};
-use crate::edge::control_plane::EndpointError;
+use crate::edge::control_plane::{self, EndpointError};
 use crate::rpc::bind::Listeners;
 use crate::settings::Settings;
 pub(crate) use assembly::{Running, World};
@@ -79,6 +79,19 @@ pub async fn run(settings: Settings, listeners: Listeners) -> Result<(), RunErro
         exit = agent.finished() => exit,
     };
     agent.outcome(exit)
+}
+
+/// Whether the files that settings name can be used, as far as another machine can tell.
+pub fn check(settings: &Settings) -> Result<(), RunError> {
+    if let Some(tls) = &settings.rpc.tls {
+        crate::rpc::tls::server_config(tls).map_err(RunError::Tls)?;
+    }
+    let control = &settings.control;
+    match control_plane::check(control.url.as_str(), control.ca_file.as_deref()) {
+        // Which authorities a system trusts is no question of configuration.
+        Ok(()) | Err(EndpointError::NoRoots) => Ok(()),
+        Err(error) => Err(RunError::ControlPlane(error)),
+    }
 }
 
 /// The world outside: a Kubernetes cluster and the control plane.

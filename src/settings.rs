@@ -6,6 +6,7 @@
 
 mod assemble;
 mod effective;
+mod flat;
 mod keys;
 mod kind;
 mod layer;
@@ -26,6 +27,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use effective::{Effective, EffectiveValue};
+pub use flat::Misspelt;
 pub use keys::{KEYS, Key};
 pub use kind::Kind;
 pub use layer::{DEFAULT_TOML, FlagValue};
@@ -378,6 +380,8 @@ pub struct Loaded {
     pub effective: Effective,
     /// What was set and has no effect in this version.
     pub in_vain: Vec<SetInVain>,
+    /// Variables that look like ours and are not.
+    pub misspelt: Vec<Misspelt>,
 }
 
 impl Settings {
@@ -398,18 +402,24 @@ impl Loaded {
         layers.flags(&input.flags);
         let mut reader = Reader::new(layers.tree, layers.problems, &input.env);
         let settings = assemble::settings(&mut reader, input);
-        let (tree, problems) = reader.finish();
+        let (tree, mut problems) = reader.finish();
+        let effective = Effective::of(&tree);
+        let in_vain = unused::set_in_vain(&effective, &Effective::of_defaults());
+        problems.extend(in_vain.iter().filter_map(SetInVain::refusal));
+        let problems = problem::without_consequences(problems);
+        let misspelt = flat::misspelt(&input.env);
         match settings {
-            Ok(settings) if problems.is_empty() => {
-                let effective = Effective::of(&tree);
-                let in_vain = unused::set_in_vain(&effective, &Effective::of_defaults());
-                Ok(Self {
-                    settings,
-                    effective,
-                    in_vain,
-                })
-            }
-            Ok(_) | Err(_) => Err(InvalidSettings { problems }),
+            Ok(settings) if problems.is_empty() => Ok(Self {
+                settings,
+                effective,
+                in_vain,
+                misspelt,
+            }),
+            Ok(_) | Err(_) => Err(InvalidSettings {
+                effective: effective.without(&problems),
+                problems,
+                misspelt,
+            }),
         }
     }
 }

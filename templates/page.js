@@ -123,6 +123,24 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// The answer to a button goes on until it is told what came of it. A browser has few connections: one is enough for this.
+let answer = new AbortController();
+
+async function press(form, body, said) {
+  answer.abort();
+  const mine = answer = new AbortController();
+  // A button of that name hides the form's own property.
+  const response = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { accept: "text/plain" }, signal: mine.signal });
+  let text = "";
+  for (const reader = response.body.pipeThrough(new TextDecoderStream()).getReader(); ;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    text += value;
+    said.textContent = text;
+  }
+  if (!text) said.textContent = `This was not done (${response.status}).`;
+}
+
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (form.method !== "post") {
@@ -134,11 +152,9 @@ document.addEventListener("submit", async (event) => {
   const said = document.getElementById("said");
   event.submitter.blur();
   try {
-    // A button of that name hides the form's own property.
-    const response = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { accept: "text/plain" } });
-    said.textContent = await response.text();
-  } catch {
-    said.textContent = "The server does not answer.";
+    await press(form, body, said);
+  } catch (error) {
+    if (error.name !== "AbortError") said.textContent = "The server does not answer.";
   }
 });
 

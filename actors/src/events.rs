@@ -16,6 +16,9 @@ use tokio::sync::Notify;
 
 /// Events kept of each ring.
 pub const KEPT: usize = 256;
+/// A pod that starts is reported several times: of reports about one object within this time the
+/// last one is remembered.
+const FOLD: Duration = Duration::from_secs(1);
 /// Paths named of one repair.
 const PATHS: usize = 8;
 
@@ -92,6 +95,8 @@ pub enum Happening {
     Reported {
         /// The object.
         key: ObjectKey,
+        /// Instances that run, and all of them; none says that the workload is gone.
+        instances: Option<(usize, usize)>,
     },
     /// Reports do not get through, for this reason.
     ReportFailed {
@@ -219,6 +224,9 @@ impl Events {
         } else {
             &mut rings.notable
         };
+        if let Happening::Reported { key, .. } = &what {
+            fold(ring, key, at);
+        }
         if ring.len() == KEPT {
             ring.pop_front();
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
@@ -263,6 +271,17 @@ impl Events {
     }
 }
 
+/// Forgets the report about this object that a new one follows at once.
+fn fold(ring: &mut VecDeque<Event>, about: &ObjectKey, now: Moment) {
+    let is_earlier = |event: &Event| {
+        let is_of_it = matches!(&event.what, Happening::Reported { key, .. } if key == about);
+        is_of_it && event.at + FOLD >= now
+    };
+    if let Some(earlier) = ring.iter().rposition(is_earlier) {
+        ring.remove(earlier);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -292,6 +311,36 @@ mod tests {
             kept.last().map(|event| &event.what),
             Some(&Happening::BreakerOpened)
         );
+    }
+
+    #[test]
+    fn of_reports_in_quick_succession_the_last_is_told() {
+        let events = Events::default();
+        let report = |seconds, name, running| {
+            let key = ObjectKey::new("ns", name);
+            let instances = Some((running, 2));
+            let reported = Happening::Reported { key, instances };
+            events.record(Duration::from_millis(seconds), None, reported);
+        };
+        report(0, "a", 0);
+        report(100, "b", 0);
+        report(600, "a", 1);
+        report(900, "a", 2);
+        report(3_000, "a", 1);
+        let told = events.newest_first();
+        let told = told.iter().map(|event| {
+            let Happening::Reported { key, instances } = &event.what else {
+                panic!("a report")
+            };
+            (key.name.to_string(), instances.map(|it| it.0))
+        });
+        let told: Vec<_> = told.collect();
+        let expected = [("a", 1), ("a", 2), ("b", 0)];
+        assert_eq!(
+            told,
+            expected.map(|(name, running)| (name.to_owned(), Some(running)))
+        );
+        assert_eq!(events.dropped(), 0);
     }
 
     #[test]

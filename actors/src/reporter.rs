@@ -46,8 +46,8 @@ pub enum ReporterMessage {
     Sent {
         /// Its object.
         key: ObjectKey,
-        /// How it went.
-        result: Result<(), RpcFailure>,
+        /// How it went; of what was taken, the instances that run and all of them.
+        result: Result<Option<(usize, usize)>, RpcFailure>,
     },
     /// A report may be due.
     Timer,
@@ -263,6 +263,7 @@ impl Reporter {
                     metrics.report_lag.observe(lag.as_secs_f64());
                 }
                 let key = report.key().clone();
+                let result = result.map(|()| report.running());
                 own.tell(ReporterMessage::Sent { key, result });
             });
         }
@@ -289,20 +290,24 @@ impl Reporter {
     fn sent(
         &mut self,
         key: &ObjectKey,
-        result: Result<(), RpcFailure>,
+        result: Result<Option<(usize, usize)>, RpcFailure>,
         context: &Context<ReporterMessage>,
     ) {
         let now = context.board.now();
         let jitter = self.store.chance().unit();
         let controller = self.store.controller().name();
         match result {
-            Ok(()) => {
+            Ok(instances) => {
                 self.metrics.reports_delivered.inc();
                 if self.last_failure.take().is_some() {
                     tracing::info!(controller, "reports get through again");
                     self.record(Happening::ReportsRecovered, context);
                 }
-                self.record(Happening::Reported { key: key.clone() }, context);
+                let reported = Happening::Reported {
+                    key: key.clone(),
+                    instances,
+                };
+                self.record(reported, context);
                 self.store.with(|memory| {
                     // First, so that what was just taken is not said again.
                     contact::heard(memory, &self.store, now);

@@ -26,6 +26,7 @@ use tokio::sync::Notify;
 use crate::breaker::Breaker;
 use crate::chance::Chance;
 use crate::ports::{Item, Listed};
+use crate::watch::WatchFailure;
 
 mod snapshot;
 
@@ -64,6 +65,8 @@ pub struct Memory {
     pub listed: BTreeMap<Resource, String>,
     /// Kinds the API server does not know at present.
     pub kinds_missing: BTreeSet<Resource>,
+    /// Kinds whose watch does not work at present: of these the view is old.
+    pub broken_watches: BTreeMap<Resource, BrokenWatch>,
     /// Reports on their way.
     pub outbox: Outbox,
     /// Workloads whose status may have changed.
@@ -86,6 +89,17 @@ pub struct Memory {
     pub replaced_at: BTreeMap<ObjectKey, Moment>,
     /// Pods made from another template than the live one, by workload.
     pub outdated: BTreeMap<ObjectKey, usize>,
+}
+
+/// Since when a kind cannot be watched, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenWatch {
+    /// Since when.
+    pub since: Moment,
+    /// Whether the API server answers, and says that krane may not.
+    pub is_refused: bool,
+    /// The last error.
+    pub error: String,
 }
 
 /// What is known about the desired-state stream.
@@ -141,6 +155,7 @@ impl Memory {
             is_listed: false,
             listed: BTreeMap::new(),
             kinds_missing: BTreeSet::new(),
+            broken_watches: BTreeMap::new(),
             outbox: Outbox::default(),
             to_observe: BTreeSet::new(),
             brake: Brake::default(),
@@ -298,7 +313,19 @@ impl Memory {
             .view
             .retain_listed(resource, &BTreeSet::new(), u64::MAX);
         self.take_effects(effects, now);
+        self.broken_watches.remove(&resource);
         self.kinds_missing.insert(resource)
+    }
+
+    /// A list or watch of this kind failed. Returns whether it worked before.
+    pub fn watch_failed(&mut self, resource: Resource, failure: WatchFailure, now: Moment) -> bool {
+        let before = self.broken_watches.get(&resource);
+        let broken = BrokenWatch {
+            since: before.map_or(now, |broken| broken.since),
+            is_refused: failure.is_refused,
+            error: failure.text,
+        };
+        self.broken_watches.insert(resource, broken).is_none()
     }
 
     /// Whether the stream has replayed everything: it was open and silent for 10 s once, or open

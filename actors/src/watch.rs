@@ -37,11 +37,20 @@ pub enum WatchMessage {
     /// The API server does not know this kind at present.
     KindMissing(Resource),
     /// A list or watch failed.
-    Failed(Resource, String),
+    Failed(Resource, WatchFailure),
     /// A list or watch works again after it failed.
     Recovered(Resource),
     /// The loop of one kind panicked.
     LoopPanicked(Resource),
+}
+
+/// Why a list or watch failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchFailure {
+    /// Whether the API server answers, and says that krane may not.
+    pub is_refused: bool,
+    /// The words.
+    pub text: String,
 }
 
 impl Message for WatchMessage {
@@ -122,6 +131,7 @@ impl Behaviour for Watch {
                     .inc_by(listed.undecodable.len() as u64);
                 self.metrics.relists.inc();
                 memory.kinds_missing.remove(&resource);
+                memory.broken_watches.remove(&resource);
                 memory.replace(resource, listed, now);
             }
             WatchMessage::Applied(item) => memory.see(item, now),
@@ -139,15 +149,19 @@ impl Behaviour for Watch {
                     );
                 }
             }
-            WatchMessage::Failed(resource, text) => {
-                tracing::warn!(
-                    controller,
-                    kind = resource.kind(),
-                    text,
-                    "watch failed; retrying"
-                );
+            WatchMessage::Failed(resource, failure) => {
+                let text = failure.text.clone();
+                if memory.watch_failed(resource, failure, now) {
+                    tracing::warn!(
+                        controller,
+                        kind = resource.kind(),
+                        text,
+                        "watch failed; retrying"
+                    );
+                }
             }
             WatchMessage::Recovered(resource) => {
+                memory.broken_watches.remove(&resource);
                 tracing::info!(controller, kind = resource.kind(), "watch works again");
                 memory.backlog.retry_transient(now);
             }

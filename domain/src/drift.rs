@@ -1,7 +1,7 @@
 //! What has to happen so that a live object becomes what krane renders.
 //!
-//! The comparison was measured on a real API server (ssa-facts.md §3): whoever follows it writes
-//! when, and only when, a write would change something.
+//! The comparison was measured on a real API server (`tests/contract` repeats it): whoever follows
+//! it writes when, and only when, a write would change something.
 
 mod adopt;
 mod compare;

@@ -28,6 +28,19 @@ impl Report {
             Self::Instances { key, .. } | Self::Gone { key } => key,
         }
     }
+
+    /// Instances that run, and all of them; `None` when the workload is gone.
+    pub fn running(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::Instances { instances, .. } => {
+                let running = instances
+                    .iter()
+                    .filter(|instance| instance.status == InstanceStatus::Running);
+                Some((running.count(), instances.len()))
+            }
+            Self::Gone { .. } => None,
+        }
+    }
 }
 
 /// One pod as the control plane routes to it.

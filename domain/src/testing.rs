@@ -1,5 +1,5 @@
 //! A model of what a real API server makes of an apply, for tests: field ownership, defaults,
-//! canonical quantities and dropped empty values, as measured (ssa-facts.md §2 and §3).
+//! canonical quantities and dropped empty values, as measured on a real one.
 
 mod defaults;
 mod lookup;

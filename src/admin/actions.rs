@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 /// Something to do to the demo's world, or to krane in it.
 ///
@@ -53,10 +54,20 @@ pub enum DemoError {
         /// The path.
         path: String,
     },
+    /// The topmost actor is all of krane.
+    #[error("root is the process itself: press Ctrl-C in its terminal to end it")]
+    TheProcess,
     /// There is no object to do it to.
     #[error("no app runs yet, try again in a second")]
     NothingThere,
+    /// Every app was made bad already.
+    #[error("every app has a bad state already, press Restore")]
+    AllBad,
 }
+
+/// What was done, in a sentence; a line more for each thing that comes of it, until its sender is
+/// dropped.
+pub type Said = watch::Receiver<String>;
 
 /// The demo's world, as a page sees it.
 #[async_trait]
@@ -64,8 +75,8 @@ pub trait DemoControls: Send + Sync + 'static {
     /// The buttons to show, in order. Killing an actor is not among them: it belongs to the actor.
     fn buttons(&self) -> Vec<Button>;
 
-    /// Does it, and says in one sentence what was done.
-    async fn act(&self, action: DemoAction) -> Result<String, DemoError>;
+    /// Does it, and says what was done and then what came of it.
+    async fn act(&self, action: DemoAction) -> Result<Said, DemoError>;
 }
 
 /// The demo's controls, when there is a demo.

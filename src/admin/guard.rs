@@ -5,8 +5,9 @@
 //! it: programs as `Authorization: Bearer`, browsers as the password of HTTP Basic, which needs
 //! no session, no cookie and no script.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -20,8 +21,13 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use secrecy::ExposeSecret;
 use subtle::ConstantTimeEq;
+use tokio::time::timeout;
 
 use crate::settings::SecretSource;
+
+/// From the end of a request's head to the head of its answer: a body that does not come holds no
+/// connection for longer. What an answer streams afterwards may take as long as it likes.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Everything from here, and nothing that runs but the page's own file.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -94,7 +100,10 @@ impl IntoResponse for Refused {
 /// Answers only who may look, and says how the answer may be used.
 pub async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
     let mut response = match access.check(request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => match timeout(PATIENCE, next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => (StatusCode::REQUEST_TIMEOUT, "this request took too long\n").into_response(),
+        },
         Err(refused) => refused.into_response(),
     };
     let headers = response.headers_mut();
@@ -132,19 +141,31 @@ pub fn is_from_here(uri: &Uri, headers: &HeaderMap) -> bool {
 }
 
 fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
-    match uri.authority() {
-        Some(authority) => Some(authority.as_str()),
-        None => headers.get(HOST)?.to_str().ok(),
+    let mut hosts = headers.get_all(HOST).iter();
+    let (host, more) = (hosts.next(), hosts.next());
+    match (uri.authority(), more) {
+        (_, Some(_)) => None,
+        (Some(authority), None) => Some(authority.as_str()),
+        (None, None) => host?.to_str().ok(),
     }
 }
 
-fn is_loopback_name(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+/// Whether this is a loopback name with or without a port, and nothing beside it.
+fn is_loopback_name(authority: &str) -> bool {
+    let is_port = |text: &str| {
+        text.strip_prefix(':')
+            .is_some_and(|port| port.parse::<u16>().is_ok())
     };
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    if let Some(rest) = authority.strip_prefix('[') {
+        return rest.split_once(']').is_some_and(|(name, port)| {
+            let is_loopback = name.parse::<Ipv6Addr>().is_ok_and(|ip| ip.is_loopback());
+            is_loopback && (port.is_empty() || is_port(port))
+        });
+    }
+    let (name, port) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
+    let is_loopback = name.eq_ignore_ascii_case("localhost")
+        || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
+    is_loopback && (port.is_empty() || is_port(port))
 }
 
 /// The token a request brings.
@@ -185,6 +206,14 @@ mod tests {
             "10.0.0.1",
             "[::2]",
             "localhost.",
+            "localhost:80@evil.example",
+            "localhost@evil.example",
+            "[::1]evil.example",
+            "[::1]:80@evil.example",
+            "[127.0.0.1]",
+            "::1",
+            "localhost:",
+            "localhost:99999",
         ] {
             assert!(!is_loopback_name(host), "{host}");
         }

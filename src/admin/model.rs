@@ -17,7 +17,9 @@ use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use serde::Serialize;
 
-pub use controllers::{ControllerView, QuarantineView, ResyncView, StreamView};
+pub use controllers::{
+    BrokenWatchView, ControllerView, QuarantineView, ResyncView, StreamView, WatchesView,
+};
 pub use events::EventView;
 pub use health::{HealthSummary, Problem};
 pub use time::{Epoch, Stamp};
@@ -152,6 +154,7 @@ impl Sources {
         let workloads = workloads::view(self);
         let events = events::view(self);
         let health = health::summary(&health::Inputs {
+            now,
             tree: &tree,
             controllers: &controllers,
             workloads: &workloads,

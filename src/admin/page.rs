@@ -3,24 +3,33 @@
 
 mod show;
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Form, Path, Query, State};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use futures::Stream;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode, Uri};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
-use super::actions::{DemoAction, DemoControls};
+use super::actions::{DemoAction, DemoControls, Said};
 use super::feed::Feed;
 use super::guard;
 use show::{Demo, Show};
+
+/// How long an answer waits for what comes of an action: a browser has few connections.
+const OUTCOME: Duration = Duration::from_secs(30);
 
 const STYLE: &str = include_str!("../../templates/page.css");
 const SCRIPT: &str = include_str!("../../templates/page.js");
@@ -32,7 +41,7 @@ pub(super) struct DemoDesk {
     /// Proves that a form was made by this process.
     pub(super) form_token: String,
     /// What the last action said.
-    pub(super) said: Mutex<Option<String>>,
+    pub(super) said: Mutex<Option<Said>>,
 }
 
 #[derive(Clone)]
@@ -139,7 +148,7 @@ impl PageState {
         let demo = self.demo.as_ref().map(|desk| Demo {
             buttons: desk.controls.buttons(),
             form_token: &desk.form_token,
-            said: desk.said.lock().clone(),
+            said: desk.said.lock().as_ref().map(|said| said.borrow().clone()),
         });
         let identity = &self.feed.sources().identity;
         match render(Show::new(&view, identity, demo, &query.filter)) {
@@ -182,17 +191,39 @@ async fn act(
     let Ok(action) = serde_json::from_value::<DemoAction>(action) else {
         return (StatusCode::BAD_REQUEST, "there is no such action\n").into_response();
     };
-    let said = match desk.controls.act(action).await {
-        Ok(said) => said,
-        Err(error) => format!("Nothing was done: {error}."),
+    let (status, said) = match desk.controls.act(action).await {
+        Ok(said) => (StatusCode::OK, said),
+        Err(error) => {
+            let words = format!("nothing was done: {error}");
+            (StatusCode::CONFLICT, watch::channel(words).1)
+        }
     };
     *desk.said.lock() = Some(said.clone());
     let wants_text = headers
         .get(ACCEPT)
         .is_some_and(|accept| accept == "text/plain");
     if wants_text {
-        said.into_response()
+        let content_type = [(CONTENT_TYPE, "text/plain; charset=utf-8")];
+        (status, content_type, Body::from_stream(as_it_is_said(said))).into_response()
     } else {
         Redirect::to("/#demo").into_response()
     }
+}
+
+/// What is said, and what is added to it while somebody listens.
+fn as_it_is_said(said: Said) -> impl Stream<Item = Result<String, Infallible>> {
+    let end = Instant::now() + OUTCOME;
+    futures::stream::unfold((said, 0), move |(mut said, told)| async move {
+        loop {
+            let words = said.borrow_and_update().clone();
+            let news = words.get(told..).unwrap_or_default().to_owned();
+            if !news.is_empty() {
+                return Some((Ok(news), (said, words.len())));
+            }
+            match timeout_at(end, said.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return None,
+            }
+        }
+    })
 }

@@ -7,9 +7,10 @@ use clap::Args;
 use super::exit;
 use super::flags::SettingFlags;
 use super::output::Terminal;
+use super::run::Failure;
 use crate::settings::{LoadInput, Loaded};
 
-/// Reads every layer as `krane run` would, and starts nothing.
+/// Reads every layer as `krane run` would, and the files that they name, and starts nothing.
 #[derive(Debug, Args)]
 pub(super) struct CheckConfig {
     /// Print every key with its value and origin, secrets masked.
@@ -22,21 +23,28 @@ pub(super) struct CheckConfig {
 
 impl CheckConfig {
     pub(super) fn execute(self, process: LoadInput, terminal: &Terminal) -> ExitCode {
-        match Loaded::load(&self.settings.into_input(process)) {
-            Ok(loaded) => {
-                let code = if self.print {
-                    terminal.data(&loaded.effective.to_string())
-                } else {
-                    terminal.success("the configuration is valid");
-                    ExitCode::from(exit::OK)
-                };
-                terminal.set_in_vain(&loaded.in_vain);
-                code
-            }
+        let loaded = match Loaded::load(&self.settings.into_input(process)) {
+            Ok(loaded) => loaded,
             Err(invalid) => {
+                if self.print {
+                    // Whether it can be written changes nothing about the answer.
+                    let _ = terminal.data(&invalid.effective.to_string());
+                }
                 terminal.invalid_settings(&invalid);
-                ExitCode::from(exit::CONFIG)
+                return ExitCode::from(exit::CONFIG);
             }
+        };
+        let printed = self
+            .print
+            .then(|| terminal.data(&loaded.effective.to_string()));
+        terminal.set_in_vain(&loaded.in_vain);
+        terminal.misspelt(&loaded.misspelt);
+        if let Err(failure) = crate::run::check(&loaded.settings) {
+            return Failure::from(failure).tell(terminal);
         }
+        printed.unwrap_or_else(|| {
+            terminal.success("the configuration is valid");
+            ExitCode::from(exit::OK)
+        })
     }
 }

@@ -26,6 +26,10 @@ pub(super) struct Demo {
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     length: Option<Duration>,
 
+    /// Show the live page at this port of 127.0.0.1 instead of a free one.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+
     /// Tell it in JSON, one object per event and a summary at the end.
     #[arg(long)]
     json: bool,
@@ -41,6 +45,7 @@ impl Demo {
         let options = Options {
             seed: self.seed,
             length: self.length,
+            port: self.port,
             format: if self.json {
                 Format::Json
             } else {
@@ -111,6 +116,11 @@ fn failure(error: DemoError) -> Failure {
             exit::UNAVAILABLE,
             "krane::demo::port",
             "let programs listen on 127.0.0.1",
+        ),
+        DemoError::ThisPort { .. } => (
+            exit::UNAVAILABLE,
+            "krane::demo::port",
+            "choose another --port, or leave it out to get a free one",
         ),
         DemoError::Settings(_) => (
             exit::SOFTWARE,

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use super::exit;
-use crate::settings::{InvalidSettings, SetInVain};
+use crate::settings::{InvalidSettings, Misspelt, SetInVain};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
@@ -70,12 +70,19 @@ impl Terminal {
     pub(super) fn set_in_vain(&self, in_vain: &[SetInVain]) {
         let mark = self.paint(YELLOW, "!");
         for SetInVain { key, origin } in in_vain {
-            let refused = key.refusal.map(|_| "; krane does not run like this");
             Self::chatter(&format!(
-                "{mark} {} has no effect in this version: {}{}; from {origin}\n",
-                key.path,
-                key.missing,
-                refused.unwrap_or_default()
+                "{mark} {} has no effect in this version: {}; from {origin}\n",
+                key.path, key.missing
+            ));
+        }
+    }
+
+    /// One line for each variable that was most likely meant to be one of ours.
+    pub(super) fn misspelt(&self, misspelt: &[Misspelt]) {
+        let mark = self.paint(YELLOW, "!");
+        for Misspelt { name, meant } in misspelt {
+            Self::chatter(&format!(
+                "{mark} {name} has no effect: did you mean {meant}?\n"
             ));
         }
     }
@@ -88,6 +95,7 @@ impl Terminal {
     /// Every problem of a configuration, and their number.
     pub(super) fn invalid_settings(&self, invalid: &InvalidSettings) {
         Self::chatter(&self.render_invalid(invalid));
+        self.misspelt(&invalid.misspelt);
     }
 
     fn render_invalid(&self, invalid: &InvalidSettings) -> String {

@@ -11,7 +11,7 @@ use super::flags::SettingFlags;
 use super::output::Terminal;
 use crate::rpc::bind::Listeners;
 use crate::run::RunError;
-use crate::settings::{FlagValue, LoadInput, Loaded, SetInVain, Settings};
+use crate::settings::{FlagValue, LoadInput, Loaded, Misspelt, SetInVain, Settings};
 use crate::telemetry;
 use crate::words::chain;
 
@@ -72,17 +72,6 @@ impl Run {
                 return ExitCode::from(exit::CONFIG);
             }
         };
-        if let Some((refused, remedy)) = refused(&loaded.in_vain) {
-            let sentence = format!("{} is set, and {}", refused.key.path, refused.key.missing);
-            let origin = refused.origin.to_string();
-            terminal.failure(
-                "krane::config::not_supported",
-                &sentence,
-                &[("from", &origin)],
-                remedy,
-            );
-            return ExitCode::from(exit::CONFIG);
-        }
         let result = match tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -116,14 +105,12 @@ impl Run {
     }
 }
 
-/// What krane would rather not start with than ignore, and what to do about it.
-fn refused(in_vain: &[SetInVain]) -> Option<(&SetInVain, &'static str)> {
-    in_vain.iter().find_map(|set| Some((set, set.key.refusal?)))
-}
-
 async fn run(loaded: Loaded) -> Result<(), Failure> {
     let Loaded {
-        settings, in_vain, ..
+        settings,
+        in_vain,
+        misspelt,
+        ..
     } = loaded;
     let listeners = Listeners::bind(&settings).await.map_err(|error| Failure {
         code: exit::UNAVAILABLE,
@@ -141,6 +128,13 @@ async fn run(loaded: Loaded) -> Result<(), Failure> {
     })?;
     for SetInVain { key, origin } in &in_vain {
         tracing::warn!(key = key.path, %origin, "a setting has no effect: {}", key.missing);
+    }
+    for Misspelt { name, meant } in &misspelt {
+        tracing::warn!(
+            name,
+            meant,
+            "a variable has no effect: its name is no name of krane's"
+        );
     }
     let result = agent(settings, listeners).await;
     telemetry.shutdown().await;

@@ -1,44 +1,206 @@
 //! The page's hands in the demo's world.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use krane_sim::control_plane::Code;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::narrator::{Narrator, Who};
+use super::outcome::Outcome;
 use super::script::App;
 use super::stage::Stage;
-use crate::admin::actions::{Button, DemoAction, DemoControls, DemoError};
+use crate::admin::actions::{Button, DemoAction, DemoControls, DemoError, Said};
 
 /// What a visitor may do.
 pub(super) struct Hands {
-    pub(super) stage: Arc<Stage>,
-    pub(super) narrator: Arc<Narrator>,
+    stage: Arc<Stage>,
+    narrator: Arc<Narrator>,
+    /// Those who wait for what krane makes of it.
+    waiting: Mutex<JoinSet<()>>,
+}
+
+/// Something a visitor did.
+struct Deed {
+    event: &'static str,
+    /// Behind "you", in the terminal.
+    you: String,
+    /// By itself, on the page.
+    done: String,
+    next: Next,
+}
+
+/// What is to come of it.
+enum Next {
+    Restart { path: String, before: u64 },
+    Undoing(App),
+    SettingAside(App),
+    Reports(App),
+    Reopening,
+    Silence,
+    Blindness,
+    Recovery,
 }
 
 impl Hands {
-    /// Some app that is well.
-    fn app(&self) -> Result<App, DemoError> {
-        let apps = self.stage.well();
-        apps.into_iter().next().ok_or(DemoError::NothingThere)
-    }
-
-    fn kill(&self, path: String) -> Result<String, DemoError> {
-        let agent = self.stage.agent();
-        if agent.is_some_and(|agent| agent.board().kill(&path)) {
-            Ok(format!("kill krane's actor {path}"))
-        } else {
-            Err(DemoError::NoActor { path })
+    pub(super) fn new(stage: Arc<Stage>, narrator: Arc<Narrator>) -> Self {
+        Self {
+            stage,
+            narrator,
+            waiting: Mutex::default(),
         }
     }
 
-    /// Whatever was taken away is there again, and what was nonsense makes sense.
-    fn restore(&self) -> String {
-        self.stage.control.thaw();
-        self.stage.control.heal();
-        self.stage.cluster.give_api_server_back();
-        self.stage.want(&self.stage.poisoned());
-        "make everything well again".to_owned()
+    /// Some app that is well.
+    fn app(&self) -> Result<App, DemoError> {
+        let first = self.stage.well().into_iter().next();
+        first.ok_or_else(|| {
+            if self.stage.poisoned().is_empty() {
+                DemoError::NothingThere
+            } else {
+                DemoError::AllBad
+            }
+        })
+    }
+
+    fn kill(&self, path: String) -> Result<Deed, DemoError> {
+        if path == "root" {
+            return Err(DemoError::TheProcess);
+        }
+        let before = self.stage.restarts();
+        let agent = self.stage.agent();
+        if !agent.is_some_and(|agent| agent.board().kill(&path)) {
+            return Err(DemoError::NoActor { path });
+        }
+        Ok(Deed {
+            event: "killed",
+            you: format!("kill krane's actor {path}"),
+            done: format!("krane's actor {path} was killed"),
+            next: Next::Restart { path, before },
+        })
+    }
+
+    fn edit(&self) -> Result<Deed, DemoError> {
+        let app = self.app()?;
+        if !self.stage.cluster.edit(&app) {
+            return Err(DemoError::NothingThere);
+        }
+        Ok(Deed {
+            event: "edited",
+            you: format!("edit {} by hand: another image", app.name),
+            done: format!("{} was edited by hand: another image", app.name),
+            next: Next::Undoing(app),
+        })
+    }
+
+    fn poison(&self) -> Result<Deed, DemoError> {
+        let app = self.app()?;
+        self.stage.spoil(&app);
+        Ok(Deed {
+            event: "poison",
+            you: format!("make the control plane want nonsense of {}", app.name),
+            done: format!(
+                "the control plane was made to want nonsense of {}",
+                app.name
+            ),
+            next: Next::SettingAside(app),
+        })
+    }
+
+    fn crash(&self) -> Result<Deed, DemoError> {
+        let app = self.app()?;
+        if !self.stage.cluster.crash(&app) {
+            return Err(DemoError::NothingThere);
+        }
+        Ok(Deed {
+            event: "crashed",
+            you: format!("crash a pod of {}", app.name),
+            done: format!("a pod of {} was crashed", app.name),
+            next: Next::Reports(app),
+        })
+    }
+
+    fn cut(&self) -> Deed {
+        self.stage.control.cut_streams(Code::Unavailable);
+        Deed {
+            event: "cut",
+            you: "cut the desired-state stream".to_owned(),
+            done: "the desired-state stream was cut".to_owned(),
+            next: Next::Reopening,
+        }
+    }
+
+    fn freeze(&self) -> Deed {
+        self.stage.control.freeze();
+        Deed {
+            event: "frozen",
+            you: "freeze the control plane".to_owned(),
+            done: "the control plane was frozen; krane takes 10 to 20 s to notice".to_owned(),
+            next: Next::Silence,
+        }
+    }
+
+    fn take_api_server_away(&self) -> Deed {
+        self.stage.cluster.take_api_server_away();
+        Deed {
+            event: "away",
+            you: "take the API server away".to_owned(),
+            done: "the API server was taken away".to_owned(),
+            next: Next::Blindness,
+        }
+    }
+
+    fn restore(&self) -> Deed {
+        self.stage.restore();
+        Deed {
+            event: "restored",
+            you: "make everything well again".to_owned(),
+            done: "everything that was taken away or made bad was given back".to_owned(),
+            next: Next::Recovery,
+        }
+    }
+
+    /// Tells what was done, in the terminal and on the page, and then what came of it.
+    fn tell(&self, deed: Deed, is_first_outage: bool) -> Said {
+        // Who cannot write ends the story, which writes more often.
+        let _ = self.narrator.say(Who::You, deed.event, &deed.you, None);
+        let (said, told) = watch::channel(deed.done);
+        if is_first_outage {
+            let what = "waits until Restore is pressed";
+            let _ = self.narrator.say(Who::Story, "waits", what, None);
+            said.send_modify(|said| *said += "; the story waits until Restore is pressed");
+        }
+        let (stage, narrator) = (Arc::clone(&self.stage), Arc::clone(&self.narrator));
+        let mut waiting = self.waiting.lock();
+        while waiting.try_join_next().is_some() {}
+        waiting.spawn(async move {
+            let tell = |outcome: Outcome| {
+                let Outcome { event, what, took } = outcome;
+                let Some(took) = took else { return };
+                let _ = narrator.say(Who::Krane, event, &what, Some(took));
+                let time = super::narrator::readable(took);
+                said.send_modify(|said| {
+                    let _ = write!(said, "\nkrane {what} · {time}");
+                });
+            };
+            match deed.next {
+                Next::Restart { path, before } => tell(stage.restarted(&path, before).await),
+                Next::Undoing(app) => tell(stage.undone(&app).await),
+                Next::SettingAside(app) => tell(stage.set_aside(&app).await),
+                Next::Reports(app) => {
+                    tell(stage.reported_missing(&app).await);
+                    tell(stage.reported_back(&app).await);
+                }
+                Next::Reopening => tell(stage.reopened().await),
+                Next::Silence => stage.silence_noticed().await.into_iter().for_each(tell),
+                Next::Blindness => tell(stage.blindness_noticed().await),
+                Next::Recovery => tell(stage.all_well().await),
+            }
+        });
+        told
     }
 }
 
@@ -89,50 +251,22 @@ impl DemoControls for Hands {
         ]
     }
 
-    async fn act(&self, action: DemoAction) -> Result<String, DemoError> {
-        let (event, what) = match action {
-            DemoAction::KillActor { path } => ("killed", self.kill(path)?),
-            DemoAction::CutStream => {
-                self.stage.control.cut_streams(Code::Unavailable);
-                ("cut", "cut the desired-state stream".to_owned())
-            }
-            DemoAction::FreezeControlPlane => {
-                self.stage.control.freeze();
-                ("frozen", "freeze the control plane".to_owned())
-            }
-            DemoAction::PoisonState => {
-                let app = self.app()?;
-                self.stage.poison(&app);
-                (
-                    "poison",
-                    format!("make the control plane want nonsense of {}", app.name),
-                )
-            }
-            DemoAction::EditObject => {
-                let app = self.app()?;
-                if !self.stage.cluster.edit(&app) {
-                    return Err(DemoError::NothingThere);
-                }
-                (
-                    "edited",
-                    format!("edit {} by hand: another image", app.name),
-                )
-            }
-            DemoAction::CrashPod => {
-                let app = self.app()?;
-                if !self.stage.cluster.crash(&app) {
-                    return Err(DemoError::NothingThere);
-                }
-                ("crashed", format!("crash a pod of {}", app.name))
-            }
-            DemoAction::TakeApiServerAway => {
-                self.stage.cluster.take_api_server_away();
-                ("away", "take the API server away".to_owned())
-            }
-            DemoAction::Restore => ("restored", self.restore()),
+    async fn act(&self, action: DemoAction) -> Result<Said, DemoError> {
+        let is_outage = matches!(
+            action,
+            DemoAction::FreezeControlPlane | DemoAction::TakeApiServerAway
+        );
+        let is_first_outage = is_outage && self.stage.disturb();
+        let deed = match action {
+            DemoAction::KillActor { path } => self.kill(path)?,
+            DemoAction::CutStream => self.cut(),
+            DemoAction::FreezeControlPlane => self.freeze(),
+            DemoAction::PoisonState => self.poison()?,
+            DemoAction::EditObject => self.edit()?,
+            DemoAction::CrashPod => self.crash()?,
+            DemoAction::TakeApiServerAway => self.take_api_server_away(),
+            DemoAction::Restore => self.restore(),
         };
-        // Who cannot write ends the story, which writes more often.
-        let _ = self.narrator.say(Who::You, event, &what, None);
-        Ok(what)
+        Ok(self.tell(deed, is_first_outage))
     }
 }

@@ -24,6 +24,8 @@ pub(super) enum Who {
     Chaos,
     /// Whoever presses a button of the page.
     You,
+    /// The story about itself.
+    Story,
 }
 
 impl Who {
@@ -35,6 +37,7 @@ impl Who {
             Self::Cluster => "cluster",
             Self::Chaos => "chaos",
             Self::You => "you",
+            Self::Story => "story",
         }
     }
 
@@ -45,6 +48,7 @@ impl Who {
             Self::Krane => "1;32",
             Self::Someone | Self::Cluster => "33",
             Self::Chaos | Self::You => "35",
+            Self::Story => "2",
         }
     }
 }
@@ -218,7 +222,7 @@ impl Narrator {
 }
 
 /// As many digits as anyone reads.
-fn readable(took: Duration) -> String {
+pub(super) fn readable(took: Duration) -> String {
     match took.as_millis() {
         0..10 => "at once".to_owned(),
         millis @ 10..1000 => format!("{millis} ms"),

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use krane_domain::backlog::InTrouble;
 use krane_sim::control_plane::Kind;
 use tokio::time::Instant;
 
 use super::DemoError;
 use super::narrator::{Narrator, Who};
+use super::outcome::Outcome;
 use super::script::{Act, App};
 use super::stage::{Stage, pause};
 use crate::run::Running;
@@ -78,6 +78,10 @@ impl Play<'_> {
         self.say(Who::Krane, "late", what)
     }
 
+    fn tell(&self, outcome: &Outcome) -> Told {
+        self.done(outcome.event, &outcome.what, outcome.took)
+    }
+
     async fn appear(&self, apps: &[App]) -> Told {
         let names: Vec<_> = apps
             .iter()
@@ -119,7 +123,10 @@ impl Play<'_> {
         let took = self.in_place(std::slice::from_ref(app)).await;
         self.done(
             "changed",
-            &format!("changed {}, and nothing else", app.name),
+            &format!(
+                "changed {}; pods that run stay: replace_outdated_pods is never",
+                app.name
+            ),
             took,
         )
     }
@@ -156,28 +163,15 @@ impl Play<'_> {
             app.name
         );
         self.say(Who::ControlPlane, "poison", &wish)?;
-        let took = self.stage.until(|| self.aside(app).is_some()).await;
-        let field = self.aside(app).and_then(|trouble| trouble.trouble.field);
-        let fault = field.map_or_else(String::new, |field| format!(", its {field} is no {field}"));
-        let what = format!(
-            "sets that state aside{fault}; {} runs on as it was, nobody waits for it",
-            app.name
-        );
-        self.done("set_aside", &what, took)
-    }
-
-    /// What krane has set aside of this app.
-    fn aside(&self, app: &App) -> Option<InTrouble> {
-        let key = format!("{}/{}", app.namespace, app.name);
-        let mut quarantine = self.stage.in_quarantine().into_iter();
-        quarantine.find(|trouble| trouble.key.to_string() == key)
+        let outcome = self.stage.set_aside(app).await;
+        self.tell(&outcome)
     }
 
     async fn mend(&self, app: &App) -> Told {
         self.stage.want(std::slice::from_ref(app));
         let wish = format!("wants something sensible of {} again", app.name);
         self.say(Who::ControlPlane, "wants", &wish)?;
-        let took = self.stage.until(|| self.aside(app).is_none()).await;
+        let took = self.stage.until(|| self.stage.aside(app).is_none()).await;
         self.done(
             "mended",
             "drops the bad state, the newer one replaced it",
@@ -191,12 +185,8 @@ impl Play<'_> {
         }
         let what = format!("edits {} by hand: another image", app.name);
         self.say(Who::Someone, "edited", &what)?;
-        let took = self.in_place(std::slice::from_ref(app)).await;
-        self.done(
-            "undone",
-            &format!("undoes it, {} is at {} again", app.name, app.tag()),
-            took,
-        )
+        let outcome = self.stage.undone(app).await;
+        self.tell(&outcome)
     }
 
     async fn crash(&self, app: &App) -> Told {
@@ -205,20 +195,10 @@ impl Play<'_> {
         }
         let what = format!("a pod of {} crashes", app.name);
         self.say(Who::Cluster, "crashed", &what)?;
-        let all = usize::try_from(app.replicas).unwrap_or(usize::MAX);
-        let took = self.stage.until(|| self.stage.told(app).1 < all).await;
-        let left = app.replicas - 1;
-        self.done(
-            "reports",
-            &format!("reports {left} of {} running", app.replicas),
-            took,
-        )?;
-        let took = self.told(std::slice::from_ref(app)).await;
-        self.done(
-            "reports",
-            &format!("reports {} running, it is back", count(app.replicas)),
-            took,
-        )
+        let missing = self.stage.reported_missing(app).await;
+        self.tell(&missing)?;
+        let back = self.stage.reported_back(app).await;
+        self.tell(&back)
     }
 
     async fn without_control_plane(&self, edited: &App, changed: &App) -> Told {
@@ -241,6 +221,7 @@ impl Play<'_> {
             took,
         )?;
         pause(AWAY.saturating_sub(start.elapsed())).await;
+        self.stage.undisturbed().await;
         let started = self.stage.control.start_again().await;
         started.map_err(DemoError::ControlPlane)?;
         self.stage.want(std::slice::from_ref(changed));
@@ -276,6 +257,7 @@ impl Play<'_> {
         let wish = format!("wants {} at release {}", app.name, app.tag());
         self.say(Who::ControlPlane, "wants", &wish)?;
         pause(AWAY).await;
+        self.stage.undisturbed().await;
         self.stage.cluster.give_api_server_back();
         self.say(Who::Cluster, "back", "the API server is back")?;
         let took = self.in_place(std::slice::from_ref(app)).await;
@@ -296,15 +278,8 @@ impl Play<'_> {
         }
         let name = path.rsplit('/').next().unwrap_or(path);
         self.say(Who::Chaos, "killed", &format!("kills krane's actor {name}"))?;
-        let up = || {
-            let is_up = board
-                .get(path)
-                .is_some_and(|status| status.activity.is_up());
-            is_up && self.stage.restarts() > before
-        };
-        let took = self.stage.until(up).await;
-        let what = "starts it again; it finds everything in the store above it, nothing is lost";
-        self.done("restarted", what, took)
+        let outcome = self.stage.restarted(path, before).await;
+        self.tell(&outcome)
     }
 
     async fn in_place(&self, apps: &[App]) -> Option<Duration> {
@@ -318,7 +293,7 @@ impl Play<'_> {
     }
 }
 
-fn count(instances: u32) -> String {
+pub(super) fn count(instances: u32) -> String {
     match instances {
         1 => "1 instance".to_owned(),
         many => format!("{many} instances"),

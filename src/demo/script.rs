@@ -50,6 +50,23 @@ pub(super) enum Act {
     Kill(&'static str),
 }
 
+impl Act {
+    /// The apps that the act takes for well.
+    pub(super) fn about(&self) -> Vec<&App> {
+        match self {
+            Self::Release(app)
+            | Self::Scale(app)
+            | Self::Poison(app)
+            | Self::Mend(app)
+            | Self::Edit(app)
+            | Self::Crash(app)
+            | Self::ApiServerAway(app) => vec![app],
+            Self::ControlPlaneAway { edited, changed } => vec![edited, changed],
+            Self::Appear(_) | Self::Remove(_) | Self::Kill(_) => Vec::new(),
+        }
+    }
+}
+
 const NAMES: [&str; 12] = [
     "web", "api", "auth", "cart", "mail", "search", "images", "feed", "stats", "billing", "chat",
     "docs",

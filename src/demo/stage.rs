@@ -1,6 +1,7 @@
 //! The demo's world while it plays: what is wanted, what is there, and how one waits for the other.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -27,6 +28,10 @@ pub(super) struct Stage {
     pub(super) cluster: DemoCluster,
     agent: OnceLock<Running>,
     wanted: Mutex<BTreeMap<&'static str, Wanted>>,
+    /// Whether a visitor has taken something away.
+    is_disturbed: AtomicBool,
+    /// When the story has to come to an end, if it does.
+    ends_at: OnceLock<Instant>,
 }
 
 /// An app as the control plane wants it.
@@ -35,6 +40,8 @@ struct Wanted {
     app: App,
     /// The control plane's newest state of it cannot be.
     is_poisoned: bool,
+    /// That was a visitor's doing.
+    is_spoilt: bool,
 }
 
 impl Stage {
@@ -44,6 +51,8 @@ impl Stage {
             cluster,
             agent: OnceLock::new(),
             wanted: Mutex::default(),
+            is_disturbed: AtomicBool::new(false),
+            ends_at: OnceLock::new(),
         }
     }
 
@@ -67,6 +76,7 @@ impl Stage {
             let wanted = Wanted {
                 app: app.clone(),
                 is_poisoned: false,
+                is_spoilt: false,
             };
             self.wanted.lock().insert(app.name, wanted);
         }
@@ -82,6 +92,57 @@ impl Stage {
         let mut message = message(app);
         "no image at all".clone_into(&mut message.image);
         self.control.push(samples::apply(message));
+    }
+
+    /// A visitor makes the control plane want nonsense of this app.
+    pub(super) fn spoil(&self, app: &App) {
+        self.poison(app);
+        if let Some(wanted) = self.wanted.lock().get_mut(app.name) {
+            wanted.is_spoilt = true;
+        }
+    }
+
+    /// Whether a visitor made this app's state bad: the story must not mend it on the way.
+    pub(super) fn is_spoilt(&self, app: &App) -> bool {
+        let wanted = self.wanted.lock();
+        wanted.get(app.name).is_some_and(|wanted| wanted.is_spoilt)
+    }
+
+    /// A visitor takes something away. Whether nothing was missing before.
+    pub(super) fn disturb(&self) -> bool {
+        !self.is_disturbed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether something is missing that a visitor took away.
+    pub(super) fn is_disturbed(&self) -> bool {
+        self.is_disturbed.load(Ordering::Relaxed)
+    }
+
+    /// Whatever a visitor took away is there again, and what was nonsense makes sense.
+    pub(super) fn restore(&self) {
+        self.control.thaw();
+        self.control.heal();
+        self.cluster.give_api_server_back();
+        self.want(&self.poisoned());
+        self.is_disturbed.store(false, Ordering::Relaxed);
+    }
+
+    /// The story has this long.
+    pub(super) fn end_after(&self, length: Duration) {
+        self.ends_at.get_or_init(|| Instant::now() + length);
+    }
+
+    /// Whether one has to wait until a visitor gives back what is missing.
+    fn has_to_wait(&self) -> bool {
+        let has_time = self.ends_at.get().is_none_or(|end| Instant::now() < *end);
+        self.is_disturbed() && has_time
+    }
+
+    /// Waits until nothing is missing that a visitor took away.
+    pub(super) async fn undisturbed(&self) {
+        while self.has_to_wait() {
+            pause(LOOK).await;
+        }
     }
 
     /// The control plane wants this app gone.
@@ -143,6 +204,13 @@ impl Stage {
             .all(|store| store.with(|memory| memory.stream.opened_at.is_some()))
     }
 
+    /// Kinds that krane does not see at present.
+    pub(super) fn broken_watches(&self) -> usize {
+        let stores = self.stores().iter();
+        let broken = stores.map(|store| store.with(|memory| memory.broken_watches.len()));
+        broken.sum()
+    }
+
     /// What krane has set aside.
     pub(super) fn in_quarantine(&self) -> Vec<InTrouble> {
         use krane_domain::backlog::TroubleKind::Quarantined;
@@ -166,8 +234,12 @@ impl Stage {
     /// which only a visitor can bring about.
     pub(super) async fn until(&self, look: impl Fn() -> bool) -> Option<Duration> {
         let start = Instant::now();
+        let mut end = start + PATIENCE;
         while !look() {
-            if start.elapsed() > PATIENCE {
+            if self.has_to_wait() {
+                end = Instant::now() + PATIENCE;
+            }
+            if Instant::now() > end {
                 return None;
             }
             pause(LOOK).await;
@@ -177,12 +249,13 @@ impl Stage {
 
     /// Waits until all that is wanted is in place and reported.
     pub(super) async fn settle(&self) {
-        let is_settled = || {
-            let apps = self.well();
-            let as_wanted = |app: &App| self.is_told(app) && self.is_in_place(app);
-            apps.iter().all(as_wanted) && self.in_quarantine().len() == self.poisoned().len()
-        };
-        self.until(is_settled).await;
+        self.until(|| self.is_settled()).await;
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        let apps = self.well();
+        let as_wanted = |app: &App| self.is_told(app) && self.is_in_place(app);
+        apps.iter().all(as_wanted) && self.in_quarantine().len() == self.poisoned().len()
     }
 
     /// How all of it is now.

@@ -18,21 +18,17 @@ async fn visit() -> Visit {
         seed: 5,
         length: None,
         format: Format::Json,
+        port: None,
     };
     let narrator = Arc::new(Narrator::new(Format::Json, Box::new(io::sink())));
     let demo = Demo::prepare(options, "info").await.unwrap();
     let stage = demo.start(&narrator).await.unwrap();
-    let hands = Hands {
-        stage: Arc::clone(&stage),
-        narrator,
-    };
+    let hands = Hands::new(Arc::clone(&stage), narrator);
     let Some(Act::Appear(apps)) = Script::new(5).next() else {
         panic!("a story begins with apps")
     };
-    assert_eq!(
-        hands.act(DemoAction::EditObject).await,
-        Err(ActionError::NothingThere)
-    );
+    let early = hands.act(DemoAction::EditObject).await;
+    assert_eq!(early.err(), Some(ActionError::NothingThere));
     stage.want(&apps);
     settles(&stage).await;
     Visit { stage, hands }
@@ -47,7 +43,10 @@ async fn settles(stage: &Stage) {
 impl Visit {
     async fn press(&self, action: DemoAction) {
         let said = self.hands.act(action.clone()).await;
-        assert!(said.is_ok_and(|said| !said.is_empty()), "{action:?}");
+        assert!(
+            said.is_ok_and(|said| !said.borrow().is_empty()),
+            "{action:?}"
+        );
     }
 
     async fn until(&self, look: impl Fn() -> bool) {
@@ -112,13 +111,12 @@ async fn a_visitor_kills_actors_that_are_there() {
         visit.until(|| visit.stage.restarts() > before).await;
     }
     let path = "root/nobody".to_owned();
-    assert_eq!(
-        visit
-            .hands
-            .act(DemoAction::KillActor { path: path.clone() })
-            .await,
-        Err(ActionError::NoActor { path })
-    );
+    let action = DemoAction::KillActor { path: path.clone() };
+    let refused = visit.hands.act(action).await;
+    assert_eq!(refused.err(), Some(ActionError::NoActor { path }));
+    let path = "root".to_owned();
+    let refused = visit.hands.act(DemoAction::KillActor { path }).await;
+    assert_eq!(refused.err(), Some(ActionError::TheProcess));
     settles(&visit.stage).await;
 }
 
@@ -126,17 +124,101 @@ async fn a_visitor_kills_actors_that_are_there() {
 fn every_button_is_another_action() {
     let control = tokio::runtime::Runtime::new().unwrap();
     let hands = control.block_on(async {
-        Hands {
-            stage: Arc::new(Stage::new(
-                ControlPlane::start(TOKEN).await.unwrap(),
-                DemoCluster::new(1, KEPT),
-            )),
-            narrator: Arc::new(Narrator::new(Format::Json, Box::new(io::sink()))),
-        }
+        let stage = Arc::new(Stage::new(
+            ControlPlane::start(TOKEN).await.unwrap(),
+            DemoCluster::new(1, KEPT),
+        ));
+        let narrator = Narrator::new(Format::Json, Box::new(io::sink()));
+        Hands::new(stage, Arc::new(narrator))
     });
     let mut labels: Vec<_> = hands.buttons().iter().map(|button| button.label).collect();
     assert!(labels.len() >= 7);
     labels.sort_unstable();
     labels.dedup();
     assert_eq!(labels.len(), hands.buttons().len());
+}
+
+/// Everything that is said of an action, until nothing more comes of it.
+async fn all_said(visit: &Visit, action: DemoAction) -> String {
+    let mut said = visit.hands.act(action).await.unwrap();
+    while said.changed().await.is_ok() {}
+    said.borrow().clone()
+}
+
+#[tokio::test]
+async fn what_comes_of_an_action_is_said_after_it() {
+    let visit = visit().await;
+    let name = visit.stage.well()[0].name;
+    let said = all_said(&visit, DemoAction::EditObject).await;
+    let start = format!("{name} was edited by hand: another image\nkrane undoes it, ");
+    assert!(said.starts_with(&start), "{said}");
+    let said = all_said(&visit, DemoAction::CrashPod).await;
+    assert!(
+        said.contains("\nkrane reports") && said.contains("it is back"),
+        "{said}"
+    );
+    let path = "root/heartbeat".to_owned();
+    let said = all_said(&visit, DemoAction::KillActor { path }).await;
+    assert!(said.contains("was killed\nkrane starts it again"), "{said}");
+
+    let said = all_said(&visit, DemoAction::TakeApiServerAway).await;
+    assert!(
+        said.contains("the story waits until Restore is pressed"),
+        "{said}"
+    );
+    assert!(said.contains("\nkrane sees no change any more"), "{said}");
+    let mut late = visit.hands.act(DemoAction::EditObject).await.unwrap();
+    let said = all_said(&visit, DemoAction::TakeApiServerAway).await;
+    assert!(!said.contains("the story waits"), "once is enough: {said}");
+    assert!(
+        !late.borrow_and_update().contains("undoes"),
+        "nobody can yet"
+    );
+    let said = all_said(&visit, DemoAction::Restore).await;
+    assert!(said.contains("\nkrane has everything in place"), "{said}");
+    while late.changed().await.is_ok() {}
+    assert!(late.borrow().contains("undoes it"));
+}
+
+#[tokio::test]
+async fn the_story_leaves_alone_what_a_visitor_made_bad() {
+    let visit = visit().await;
+    let stage = &visit.stage;
+    let bad = stage.well()[0].clone();
+    visit.press(DemoAction::PoisonState).await;
+    assert!(stage.is_spoilt(&bad));
+    assert!(
+        Act::Scale(bad.clone())
+            .about()
+            .iter()
+            .any(|app| stage.is_spoilt(app))
+    );
+    while !stage.well().is_empty() {
+        visit.press(DemoAction::PoisonState).await;
+    }
+    let refused = visit.hands.act(DemoAction::PoisonState).await;
+    assert_eq!(refused.err(), Some(ActionError::AllBad));
+    visit.press(DemoAction::Restore).await;
+    assert!(!stage.is_spoilt(&bad));
+    settles(stage).await;
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let options = |port| Options {
+        seed: 5,
+        length: None,
+        format: Format::Json,
+        port: Some(port),
+    };
+    let refused = Demo::prepare(options(port), "info").await.err().unwrap();
+    assert!(
+        refused.to_string().contains(&format!("port {port}")),
+        "{refused}"
+    );
+    drop(taken);
+    let demo = Demo::prepare(options(port), "info").await.unwrap();
+    assert_eq!(demo.links.page, format!("http://127.0.0.1:{port}/"));
 }

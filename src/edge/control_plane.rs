@@ -29,7 +29,7 @@ use tonic::Code;
 
 use super::wire::Wire;
 use endpoint::Endpoint;
-pub use endpoint::EndpointError;
+pub use endpoint::{EndpointError, check};
 use failure::Failure;
 use link::Link;
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::keys::{FILE_SUFFIX, KEYS};
 use super::layer::Layers;
+use super::problem::Problem;
 use super::raw::Origin;
 use super::tree::Tree;
 
@@ -73,6 +74,17 @@ impl Effective {
             let bare = value.path.strip_suffix(FILE_SUFFIX);
             value.path == path || bare == Some(path)
         })
+    }
+
+    /// Masks what is wrong: it may be a secret in the wrong place, and its problem says what it may.
+    pub(super) fn without(mut self, problems: &[Problem]) -> Self {
+        for value in &mut self.values {
+            let is_wrong = problems.iter().any(|problem| problem.key == value.path);
+            if is_wrong && value.shown.is_some() {
+                value.shown = Some("\"…\"".to_owned());
+            }
+        }
+        self
     }
 
     fn push(&mut self, path: &str, shown: Option<String>, origin: Option<&Origin>) {

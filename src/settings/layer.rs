@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use config::{Environment, FileFormat, Format, Source, Value, ValueKind};
 
+use super::flat::CONFIG;
 use super::keys::{self, FILE_SUFFIX, KEYS, Meaning, OTEL_ENABLED, TRACING, variable};
 use super::nearest::nearest;
 use super::problem::{Problem, ProblemKind};
@@ -59,7 +60,7 @@ impl<'a> Layers<'a> {
 
     /// The files given, or the one that `UNKEY_CONFIG` names.
     pub(super) fn files(&mut self, files: &[PathBuf]) {
-        let named = self.env.get("UNKEY_CONFIG").filter(|path| !path.is_empty());
+        let named = self.env.get(CONFIG).filter(|path| !path.is_empty());
         match named {
             Some(path) if files.is_empty() => self.file(Path::new(path)),
             _ => files.iter().for_each(|path| self.file(path)),
@@ -74,8 +75,8 @@ impl<'a> Layers<'a> {
                 key: path.display().to_string(),
                 value: None,
                 origin: None,
-                kind: ProblemKind::FileUnreadable(error.kind().to_string()),
-                help: "check the path given with --config or UNKEY_CONFIG".to_owned(),
+                kind: ProblemKind::FileUnreadable(words(error.kind())),
+                help: format!("check the path given with --config or UNKEY_CONFIG; {PARTIAL}"),
             }),
         }
     }
@@ -218,6 +219,18 @@ impl<'a> Layers<'a> {
     }
 }
 
+/// Added to the help when a layer is missing as a whole.
+const PARTIAL: &str = "whether anything else is missing was not checked";
+
+/// Why a file cannot be read, as a person would say it.
+pub(super) fn words(kind: std::io::ErrorKind) -> String {
+    if kind == std::io::ErrorKind::NotFound {
+        "no such file".to_owned()
+    } else {
+        kind.to_string()
+    }
+}
+
 /// Hands the variables to the `config` crate, which never guesses a type: `00123` stays text.
 fn from_environment(set: Vec<(String, String, String)>) -> Vec<(String, String, String)> {
     let source = set
@@ -276,29 +289,32 @@ fn unknown_key_help(path: &str) -> String {
     }
 }
 
+/// `error` is what the `config` crate says: something is wrong, in words of no particular place.
 fn syntax_problem(
     text: &str,
     error: &(dyn std::error::Error + Send + Sync + 'static),
     origin: &Origin,
 ) -> Problem {
-    let (line, column, reason) = match error.downcast_ref::<toml::de::Error>() {
+    let (_, errors) = toml::de::DeTable::parse_recoverable(text);
+    let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+    let first = errors.into_iter().min_by_key(start);
+    let first = first.as_ref().or_else(|| error.downcast_ref());
+    let (line, column, reason) = match first {
         Some(error) => {
-            let start = error.span().map_or(0, |span| span.start);
-            let before = text.get(..start).unwrap_or_default();
-            let column = before
-                .rsplit('\n')
-                .next()
-                .unwrap_or_default()
-                .chars()
-                .count()
-                + 1;
+            let before = text.get(..start(error)).unwrap_or_default();
+            let last = before.rsplit('\n').next().unwrap_or_default();
             (
                 before.matches('\n').count() + 1,
-                column,
+                last.chars().count() + 1,
                 error.message().to_owned(),
             )
         }
         None => (0, 0, "a number is too large".to_owned()),
+    };
+    let remedy = if reason.starts_with("duplicate key") {
+        "keep one of the lines that set this key"
+    } else {
+        "correct the line; text needs quotes, also around ${…}"
     };
     Problem {
         key: origin.to_string(),
@@ -309,6 +325,6 @@ fn syntax_problem(
             column,
             reason,
         },
-        help: "correct the line; text needs quotes, also around ${…}".to_owned(),
+        help: format!("{remedy}; {PARTIAL}"),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::effective::Effective;
+use super::flat::Misspelt;
 use super::raw::Origin;
 
 /// One thing that is wrong.
@@ -87,6 +89,9 @@ pub enum ProblemKind {
     /// Two settings contradict each other.
     #[error("{0}")]
     Conflict(String),
+    /// A setting that must not be ignored, and that this version cannot do.
+    #[error("is set, and {0}")]
+    NotSupported(&'static str),
 }
 
 impl ProblemKind {
@@ -110,6 +115,7 @@ impl ProblemKind {
             Self::HalfSet(_) => "krane::config::half_set",
             Self::PortTaken(_) => "krane::config::port_taken",
             Self::Conflict(_) => "krane::config::conflict",
+            Self::NotSupported(_) => "krane::config::not_supported",
         }
     }
 }
@@ -139,11 +145,38 @@ impl fmt::Display for Problem {
     }
 }
 
+/// Leaves out what may only be wrong because a file could not be read.
+pub(super) fn without_consequences(mut problems: Vec<Problem>) -> Vec<Problem> {
+    let is_partial = problems.iter().any(|problem| {
+        matches!(
+            problem.kind,
+            ProblemKind::FileUnreadable(_) | ProblemKind::Syntax { .. }
+        )
+    });
+    if is_partial {
+        problems.retain(|problem| {
+            !matches!(
+                problem.kind,
+                ProblemKind::Missing
+                    | ProblemKind::HalfSet(_)
+                    | ProblemKind::PortTaken(_)
+                    | ProblemKind::Conflict(_)
+                    | ProblemKind::NotSupported(_)
+            )
+        });
+    }
+    problems
+}
+
 /// Everything that is wrong with a configuration, found in one pass.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidSettings {
     /// At least one problem, in the order of the layers and then of the keys.
     pub problems: Vec<Problem>,
+    /// Every key with its value and origin as far as they could be read, secrets masked.
+    pub effective: Effective,
+    /// Variables that look like ours and are not.
+    pub misspelt: Vec<Misspelt>,
 }
 
 impl fmt::Display for InvalidSettings {

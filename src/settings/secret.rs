@@ -38,7 +38,7 @@ struct LastRead {
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// Opening or reading the file failed.
-    #[error("cannot be read: {0}")]
+    #[error("cannot be read: {}", super::layer::words(*.0))]
     Read(io::ErrorKind),
     /// The file is longer than a secret can be.
     #[error("is longer than {LONGEST_FILE} bytes")]

@@ -4,6 +4,7 @@
 //! a key belongs to takes the key out of the table; a test compares it with the code.
 
 use super::effective::Effective;
+use super::problem::{Problem, ProblemKind};
 use super::raw::Origin;
 
 /// A key without a part behind it.
@@ -64,6 +65,20 @@ pub struct SetInVain {
     pub key: UnusedKey,
     /// Who set it.
     pub origin: Origin,
+}
+
+impl SetInVain {
+    /// The problem it is, when krane does not run like this.
+    pub(super) fn refusal(&self) -> Option<Problem> {
+        let remedy = self.key.refusal?;
+        Some(Problem {
+            key: self.key.path.to_owned(),
+            value: None,
+            origin: Some(self.origin.clone()),
+            kind: ProblemKind::NotSupported(self.key.missing),
+            help: remedy.to_owned(),
+        })
+    }
 }
 
 /// What in this configuration has no effect. An equal value in another form counts as set.

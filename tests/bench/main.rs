@@ -1,4 +1,4 @@
-//! What design.md §7 promises, measured with the real binary on a real API server.
+//! Latencies, writes and throughput beside their targets, measured with the real binary on a real API server.
 //!
 //!   scripts/bench [--deployments N] [--json FILE]
 #![allow(

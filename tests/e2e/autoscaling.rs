@@ -112,7 +112,7 @@ async fn passes(agent: &Agent, more: f64) -> Outcome {
     .await
 }
 
-/// D11c, D14: resources.md §3.8.
+/// D11c, D14.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workload_with_a_policy_starts_with_its_minimum_and_owns_its_autoscaler() -> Outcome {
     let world = world().await?;
@@ -243,7 +243,7 @@ async fn every_number(world: &World, of: &ApplyDeployment) -> Outcome<Arc<Mutex<
     Ok(seen)
 }
 
-/// ssa-facts.md §7: left out while krane owns it, the number falls to 1.
+/// D11c: left out while krane owns it, the number falls to 1.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_comes_and_goes_never_takes_pods_away_in_between() -> Outcome {
     let world = world().await?;
@@ -387,7 +387,7 @@ async fn every_edit_of_an_autoscaler_is_undone_and_so_is_its_deletion() -> Outco
     agent.stop().await
 }
 
-/// resources.md §3.8: the volume is claimed for each pod, of the configured class.
+/// The volume is claimed for each pod, of the configured class.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ephemeral_volume_is_claimed_for_the_pod_and_a_restart_writes_nothing() -> Outcome {
     let world = world().await?;

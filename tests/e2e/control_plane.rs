@@ -161,7 +161,7 @@ fn check_call(call: &Event, method: &str, id: &str) {
     assert_eq!(call.protocol, "grpc");
 }
 
-/// unkeyed/unkey#5628 (A08).
+/// unkeyed/unkey#5628.
 #[tokio::test]
 async fn every_request_arrives_with_region_and_token_over_one_connection() {
     let mut peer = Peer::start().await;
@@ -216,7 +216,7 @@ async fn a_dropped_stream_is_given_up_while_it_is_silent() {
     assert_eq!(peer.event().await.kind, "gone");
 }
 
-/// unkeyed/unkey#4782 (A06).
+/// unkeyed/unkey#4782.
 #[tokio::test]
 async fn a_refused_stream_is_told_with_its_code() {
     let mut peer = Peer::start().await;
@@ -244,7 +244,7 @@ async fn a_refused_stream_is_told_with_its_code() {
     }
 }
 
-/// unkeyed/unkey#4782 (A06).
+/// unkeyed/unkey#4782.
 #[tokio::test]
 async fn every_end_of_an_open_stream_is_told() {
     let mut peer = Peer::start().await;
@@ -279,7 +279,7 @@ async fn a_path_that_is_not_served_finds_nothing() {
     );
 }
 
-/// tursodatabase/libsql#337, grpc/grpc-rust#1353 (B41).
+/// tursodatabase/libsql#337, grpc/grpc-rust#1353.
 #[tokio::test]
 async fn five_megabytes_pass_and_seventy_are_loud() {
     let mut peer = Peer::start().await;
@@ -300,7 +300,7 @@ async fn five_megabytes_pass_and_seventy_are_loud() {
     plane.heartbeat().await.unwrap();
 }
 
-/// hyperium/hyper#2500, stellar/go-stellar-sdk#573 (B39).
+/// hyperium/hyper#2500, stellar/go-stellar-sdk#573.
 #[tokio::test]
 async fn a_server_that_shuts_down_ends_streams_and_is_missed() {
     let mut peer = Peer::start().await;
@@ -334,7 +334,7 @@ async fn a_killed_server_ends_streams_at_once() {
     }
 }
 
-/// connectrpc/connect-es#463, restatedev/restate#3816 (B38).
+/// connectrpc/connect-es#463, restatedev/restate#3816.
 #[tokio::test]
 async fn a_frozen_server_is_noticed_within_twenty_seconds() {
     let mut peer = Peer::start().await;

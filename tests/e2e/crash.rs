@@ -16,7 +16,7 @@ const KILLS: usize = 20;
 /// Most writes of one process before it is killed: together fewer than all it takes.
 const MOST_WRITES: usize = 20;
 
-/// Suite T8, and Sieve's intermediate states (C07): whatever a crash interrupts, the next start finishes. Half of the
+/// Sieve's intermediate states: whatever a crash interrupts, the next start finishes. Half of the
 /// kills meet requests that never arrived, half meet requests that took effect and were not answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_kills_amid_two_hundred_applies_leave_no_trace() -> Outcome {

@@ -83,7 +83,7 @@ async fn policy(world: &World) -> Outcome<Victim> {
     Victim::policy(&world.api, &world.namespace(0), &name).await
 }
 
-/// ssa-facts.md §4, marked D.
+/// D11: edits that a plain apply undoes.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_edit_of_a_replica_set_is_undone() -> Outcome {
     let world = world().await?;

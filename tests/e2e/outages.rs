@@ -97,7 +97,7 @@ async fn catches_up(world: &World, changes: &Changes, since: Instant) -> Outcome
     Ok([applied, since.elapsed(), made.elapsed()])
 }
 
-/// rabbitmq/cluster-operator#709 (B11): the agent ended when the API server did, and rolled everything on its return.
+/// rabbitmq/cluster-operator#709: the agent ended when the API server did, and rolled everything on its return.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_that_was_killed_finds_krane_alive_and_catching_up() -> Outcome {
     let world = World::own(KRANE, Options::default(), Quiet::Beside).await?;
@@ -197,7 +197,7 @@ async fn a_stopped_agent_catches_up_when_it_goes_on() -> Outcome {
     agent.stop().await
 }
 
-/// connectrpc/connect-es#463, bvis/aegis-hass PR #247, restatedev/restate PR #3816 (B38): the link drops silently, the
+/// connectrpc/connect-es#463, bvis/aegis-hass PR #247, restatedev/restate PR #3816: the link drops silently, the
 /// reader waits for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silently_dead_link_is_replaced_and_the_cursor_is_kept() -> Outcome {
@@ -227,7 +227,7 @@ async fn a_silently_dead_link_is_replaced_and_the_cursor_is_kept() -> Outcome {
     agent.stop().await
 }
 
-/// unkeyed/unkey PR #4782 (A06): the code a stream ended with was never looked at.
+/// unkeyed/unkey PR #4782: the code a stream ended with was never looked at.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_end_of_a_stream_is_counted_by_code_and_followed_by_a_calm_reconnect() -> Outcome {
     let world = crate::world().await?;

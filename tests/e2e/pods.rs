@@ -120,7 +120,7 @@ async fn is_told(
     Ok(started.elapsed())
 }
 
-/// unkeyed/unkey 8b161adf66, PR #5328 (A25): the ReplicaSet was watched and not its pods.
+/// unkeyed/unkey 8b161adf66, PR #5328: the ReplicaSet was watched and not its pods.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_is_told_at_each_change_whatever_its_replica_set_does() -> Outcome {
     let world = world().await?;
@@ -148,7 +148,7 @@ async fn a_pod_is_told_at_each_change_whatever_its_replica_set_does() -> Outcome
     agent.stop().await
 }
 
-/// unkeyed/unkey fb7501c734, PR #5833 (A26): a starting pod was failed, a cold one took traffic.
+/// unkeyed/unkey fb7501c734, PR #5833: a starting pod was failed, a cold one took traffic.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_state_of_a_pod_is_told_by_the_rule() -> Outcome {
     let world = world().await?;
@@ -179,7 +179,7 @@ async fn every_state_of_a_pod_is_told_by_the_rule() -> Outcome {
     agent.stop().await
 }
 
-/// unkeyed/unkey 1285ff3b24, PR #6968 (A27): each replaced pod left a dead instance in the report for ever.
+/// unkeyed/unkey 1285ff3b24, PR #6968: each replaced pod left a dead instance in the report for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn finished_pods_are_told_no_more_and_no_pod_at_all_is_told_too() -> Outcome {
     let world = world().await?;
@@ -210,7 +210,7 @@ async fn finished_pods_are_told_no_more_and_no_pod_at_all_is_told_too() -> Outco
     agent.stop().await
 }
 
-/// linkerd/linkerd2#5394, PR #5412 (B13): a finished pod's address belongs to somebody else.
+/// linkerd/linkerd2#5394, PR #5412: a finished pod's address belongs to somebody else.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_was_given_on_is_told_for_its_new_owner_only() -> Outcome {
     let world = world().await?;
@@ -242,7 +242,7 @@ async fn an_address_that_was_given_on_is_told_for_its_new_owner_only() -> Outcom
     agent.stop().await
 }
 
-/// knative/serving#12048, #11337 (B17): the status stayed READY while all pods crash-looped.
+/// knative/serving#12048, #11337: the status stayed READY while all pods crash-looped.
 #[tokio::test(flavor = "multi_thread")]
 async fn flapping_pods_are_told_at_every_flip() -> Outcome {
     let world = world().await?;
@@ -292,7 +292,7 @@ async fn flapping_pods_are_told_at_every_flip() -> Outcome {
     agent.stop().await
 }
 
-/// unkeyed/unkey 5084861c76, PR #5214 (A33): CPU and memory in reports were always 0.
+/// unkeyed/unkey 5084861c76, PR #5214: CPU and memory in reports were always 0.
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_carry_the_limits_of_the_container() -> Outcome {
     let world = world().await?;
@@ -323,7 +323,7 @@ async fn reports_carry_the_limits_of_the_container() -> Outcome {
     agent.stop().await
 }
 
-/// unkeyed/unkey 152f760a48, PR #6561 (A17): a toleration that does not match its taint. All nodes of the test cluster
+/// unkeyed/unkey 152f760a48, PR #6561: a toleration that does not match its taint. All nodes of the test cluster
 /// are tainted.
 #[tokio::test(flavor = "multi_thread")]
 async fn workloads_are_scheduled_on_the_nodes_for_customer_code() -> Outcome {
@@ -346,7 +346,7 @@ async fn workloads_are_scheduled_on_the_nodes_for_customer_code() -> Outcome {
 
 const UNREACHABLE: &str = "krane_reports_total{controller=\"deployments\",result=\"unreachable\"}";
 
-/// Level-triggered rule, edge lost (C14): the report of the only change fails, and no later event comes.
+/// Level-triggered rule, edge lost: the report of the only change fails, and no later event comes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_while_the_control_plane_is_away_is_told_when_it_is_back() -> Outcome {
     let world = world().await?;

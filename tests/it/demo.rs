@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "helpers of tests may fail them"
+    clippy::disallowed_methods,
+    reason = "helpers of tests may fail them, and time is real here"
 )]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -195,18 +196,18 @@ fn ctrl_c_ends_it_at_once_and_cleanly() {
     );
 }
 
-#[test]
-fn a_button_of_the_page_is_felt_and_told() {
-    let mut playing = Playing::start(&["--seed", "2", "--json"]);
+/// Where the page of a demo is, once its first apps run.
+fn page_of(playing: &mut Playing) -> String {
     let started = playing.event().unwrap();
-    let address = started["page"]
-        .as_str()
-        .unwrap()
-        .trim_start_matches("http://");
-    let address = address.trim_end_matches('/').to_owned();
+    let page = started["page"].as_str().unwrap();
+    let address = page.trim_start_matches("http://").trim_end_matches('/');
     while playing.event().unwrap()["event"] != "reports" {}
+    address.to_owned()
+}
 
-    let page = get(&address, "/");
+/// The answer to a button of the page.
+fn press(address: &str, button: &str) -> String {
+    let page = get(address, "/");
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
     let (_, token) = page
         .split_once("name=\"form_token\" value=\"")
@@ -215,9 +216,24 @@ fn a_button_of_the_page_is_felt_and_told() {
     let more = format!(
         "Origin: http://{address}\r\nAccept: text/plain\r\nContent-Type: application/x-www-form-urlencoded\r\n"
     );
-    let body = format!("form_token={token}&action=kill_actor&path=root%2Fheartbeat");
-    let answer = ask(&address, "POST /demo", &more, &body);
+    let body = format!("form_token={token}&{button}");
+    ask(address, "POST /demo", &more, &body)
+}
+
+#[test]
+fn a_button_of_the_page_is_felt_and_told() {
+    let mut playing = Playing::start(&["--seed", "2", "--json"]);
+    let address = page_of(&mut playing);
+    let answer = press(&address, "action=kill_actor&path=root");
+    assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+    let answer = press(&address, "action=kill_actor&path=root%2Fheartbeat");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for said in [
+        "krane's actor root/heartbeat was killed",
+        "krane starts it again",
+    ] {
+        assert!(answer.contains(said), "{answer}");
+    }
     let told = loop {
         let event = playing.event().unwrap();
         if event["who"] == "you" {
@@ -226,6 +242,34 @@ fn a_button_of_the_page_is_felt_and_told() {
     };
     assert_eq!(told["event"], "killed");
     assert_eq!(told["what"], "kill krane's actor root/heartbeat");
+}
+
+/// Nothing changes and nothing fails in a quiet cluster: all looks well, and is old.
+#[test]
+fn a_page_without_an_api_server_does_not_say_that_all_is_well() {
+    let mut playing = Playing::start(&["--seed", "2", "--json"]);
+    let address = page_of(&mut playing);
+    let sentence = || {
+        let health = get(&address, "/api/v1/health");
+        let (_, body) = health.split_once("\r\n\r\n").expect("an answer");
+        let health: Value = serde_json::from_str(body).unwrap();
+        health["sentence"].as_str().unwrap().to_owned()
+    };
+    let away = "The Kubernetes API does not answer";
+    press(&address, "action=take_api_server_away");
+    let asked = Instant::now();
+    while sentence() != away {
+        assert!(
+            asked.elapsed() < Duration::from_secs(20),
+            "{} after {:?}",
+            sentence(),
+            asked.elapsed()
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let answer = press(&address, "action=restore");
+    assert!(answer.contains("has everything in place"), "{answer}");
+    assert_ne!(sentence(), away);
 }
 
 #[test]

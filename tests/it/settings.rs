@@ -80,7 +80,7 @@ impl Krane {
     }
 }
 
-/// unkeyed/unkey#5045 (A59): exit within a second, every bad field named, no secret printed.
+/// unkeyed/unkey#5045: exit within a second, every bad field named, no secret printed.
 #[test]
 fn a_wrong_configuration_ends_both_verbs_with_78_and_every_problem() {
     for verb in ["run", "check-config"] {
@@ -182,22 +182,51 @@ fn the_effective_configuration_is_toml_with_origins_and_masked_secrets() {
 
 /// Two processes that both believe to be the one writer are worse than none.
 #[test]
-fn a_lease_that_does_not_exist_is_valid_and_refused_at_the_start() {
-    let ended = Krane::configured(&["check-config"])
-        .env("KRANE__LEASE__ENABLED", "true")
-        .end();
-    assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let note = "! lease.enabled has no effect in this version";
-    assert!(ended.stderr.contains(note), "{}", ended.stderr);
+fn a_lease_that_does_not_exist_is_refused_by_check_and_start() {
+    for verb in ["check-config", "run"] {
+        let ended = Krane::configured(&[verb])
+            .env("KRANE__LEASE__ENABLED", "true")
+            .end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (78, ""), "{verb}");
+        for words in [
+            "✗ lease.enabled is set, and this version has no lease",
+            "from   environment variable KRANE__LEASE__ENABLED",
+            "run one replica with lease.enabled=false",
+        ] {
+            assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        }
+    }
+}
 
-    let ended = Krane::configured(&["run"])
-        .env("KRANE__LEASE__ENABLED", "true")
+/// What a start would refuse, a check before it has to find.
+#[test]
+fn files_that_cannot_be_used_are_found_by_the_check() {
+    let krane = Krane::configured(&["check-config"]);
+    let path = krane.dir.path().join("nonsense.pem");
+    std::fs::write(&path, "nonsense").unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    let ended = krane
+        .env("KRANE__RPC__TLS__CERT", &path)
+        .env("KRANE__RPC__TLS__KEY", &path)
         .end();
-    assert_eq!((ended.code, ended.stdout.as_str()), (78, ""));
+    assert_eq!(ended.code, 78, "{}", ended.stderr);
+    assert!(ended.stderr.contains("✗ the TLS files"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains('✔'), "{}", ended.stderr);
+}
+
+#[test]
+fn what_takes_effect_is_printed_also_when_something_is_wrong() {
+    let ended = Krane::configured(&["check-config", "--print"])
+        .env("KRANE__RPC_PORT", "70000")
+        .env("UNKEY_REGON", "eu")
+        .end();
+    assert_eq!(ended.code, 78, "{}", ended.stderr);
+    let parsed: toml::Table = ended.stdout.parse().unwrap();
+    assert_eq!(parsed["region"].as_str(), Some("us-east-1.aws"));
     for words in [
-        "✗ lease.enabled is set, and this version has no lease",
-        "from   environment variable KRANE__LEASE__ENABLED",
-        "run one replica with lease.enabled=false",
+        "✗ rpc_port must be",
+        "✗ 1 problem in the configuration",
+        "! UNKEY_REGON has no effect: did you mean UNKEY_REGION?",
     ] {
         assert!(ended.stderr.contains(words), "{}", ended.stderr);
     }

@@ -301,3 +301,57 @@ fn every_metric_of_the_dashboard_is_exported() {
     }
     assert!(checked > 10, "{checked} metrics named");
 }
+
+/// The text behind `//` or `#` of each line that has one.
+fn comments(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let start = line.find("//").or_else(|| line.find("# "))?;
+        line.get(start..)
+    })
+}
+
+/// Marks such as D15 in a text; those of hexadecimal words are none.
+fn marks(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let is_mark = |word: &&str| {
+        let Some(rest) = word.strip_prefix('D') else {
+            return false;
+        };
+        let number = rest.trim_end_matches(|letter: char| letter.is_ascii_lowercase());
+        (1..=2).contains(&number.len())
+            && number.bytes().all(|digit| digit.is_ascii_digit())
+            && rest.len() <= number.len() + 1
+    };
+    words.filter(is_mark).map(str::to_owned).collect()
+}
+
+const CODE: [&str; 6] = ["actors", "domain", "proto", "sim", "src", "tests"];
+
+/// A comment must not send anybody to a paper that is not here.
+#[test]
+fn every_mark_and_page_that_a_comment_names_is_in_the_repository() {
+    let rules = fs::read_to_string(root().join("docs/rules.md")).expect("the rules");
+    let known: BTreeSet<String> = rules
+        .lines()
+        .filter_map(|line| line.strip_prefix("| D")?.split(' ').next())
+        .map(|number| format!("D{number}"))
+        .collect();
+    let mut used = BTreeSet::new();
+    for (path, text) in CODE.into_iter().flat_map(|folder| sources(folder, true)) {
+        // This file gives examples.
+        if path.ends_with("tidy.rs") {
+            continue;
+        }
+        for comment in comments(&text) {
+            used.extend(marks(comment));
+            let pages =
+                comment.split(|letter: char| letter.is_whitespace() || "()`,:;".contains(letter));
+            let is_page = |word: &&str| Path::new(word).extension().is_some_and(|it| it == "md");
+            for page in pages.filter(is_page) {
+                let is_here = root().join(page).is_file() || comment.contains("acto");
+                assert!(is_here, "{} names {page}", path.display());
+            }
+        }
+    }
+    assert_eq!(used, known, "the marks in comments and in docs/rules.md");
+}

@@ -64,7 +64,6 @@ def launch(playwright):
             return playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         except Error:
             continue
-    print("skipped: no Chromium (playwright install chromium, or apt-get install chromium)")
     sys.exit(3)
 
 
@@ -111,6 +110,8 @@ def an_actor_that_is_killed_runs_again(page, demo):
     demo.wait_for_event(after, "actor_restarted", path)
     expect(row.locator(".restarts b")).not_to_have_text(str(before), timeout=PATIENCE)
     expect(row.locator(".state")).to_contain_text("idle", timeout=PATIENCE)
+    expect(page.locator("#said")).to_contain_text("krane starts it again", timeout=PATIENCE)
+    expect(page.locator("#said")).to_be_in_viewport()
     expect(page.locator(".events")).to_contain_text(path, timeout=PATIENCE)
     step("an actor that is killed runs again, and the page shows it without a reload")
 
@@ -139,6 +140,34 @@ def a_bad_state_is_explained(page, demo):
     step("a bad state is set aside, explained with what to do, and replaced")
 
 
+def what_comes_of_a_button_is_said(page, demo):
+    said = page.locator("#said")
+    page.get_by_role("button", name="Edit an object").click()
+    expect(said).to_contain_text("was edited by hand: another image", timeout=PATIENCE)
+    expect(said).to_contain_text("krane undoes it", timeout=PATIENCE)
+    page.get_by_role("button", name="Crash a pod").click()
+    expect(said).to_contain_text("it is back", timeout=PATIENCE)
+    step("a button's words go on with what came of it")
+
+
+def an_api_server_that_is_away_is_told(page, demo, shots):
+    sentence = page.locator(".sentence")
+    page.get_by_role("button", name="Take the API server away").click()
+    expect(sentence).to_contain_text("The Kubernetes API does not answer", timeout=PATIENCE)
+    problem = page.locator(".problem", has_text="The Kubernetes API does not answer")
+    expect(page.locator("#said")).to_contain_text("the story waits until Restore is pressed")
+    for text in ["as of", "UTC", "nothing is lost"]:
+        expect(problem).to_contain_text(text)
+    expect(page.locator("#controllers dl")).to_contain_text("0 of 5 work")
+    if shots:
+        page.screenshot(path=shots / "away.png", full_page=True)
+    page.get_by_role("button", name="Restore").click()
+    expect(problem).to_have_count(0, timeout=PATIENCE)
+    expect(page.locator("#controllers dl")).to_contain_text("all 5 work", timeout=PATIENCE)
+    expect(page.locator("#said")).to_contain_text("has everything in place and reported again", timeout=PATIENCE)
+    step("an API server that is away is told with the time of what is shown, and forgotten when it is back")
+
+
 def main() -> int:
     arguments = sys.argv[1:]
     shots = None
@@ -165,6 +194,10 @@ def main() -> int:
             an_actor_that_is_killed_runs_again(page, demo)
             a_stream_that_is_cut_opens_again(page, demo)
             a_bad_state_is_explained(page, demo)
+            what_comes_of_a_button_is_said(page, demo)
+            an_api_server_that_is_away_is_told(page, demo, shots)
+            if shots:
+                page.screenshot(path=shots / "last.png", full_page=True)
             assert not said, f"the browser complains: {said}"
         except AssertionError as error:
             print(f"  ✗ {error}")

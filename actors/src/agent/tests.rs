@@ -136,7 +136,7 @@ async fn the_tree_that_runs_is_the_one_the_architecture_draws() {
     );
 }
 
-/// Stopping twice closed a closed channel (A64, 1953c75247, in PR #4782 of unkeyed/unkey).
+/// Stopping twice closed a closed channel (1953c75247, in PR #4782 of unkeyed/unkey).
 #[tokio::test(start_paused = true)]
 async fn stopping_twice_and_before_the_start_is_over_is_no_trouble() {
     let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
@@ -175,7 +175,7 @@ async fn a_cluster_that_cannot_be_listed_is_tried_again_for_ever_and_costs_no_bu
     assert_eq!(root.stop().await, Exit::Stopped);
 }
 
-/// slawlor/ractor#282 (B49): a loop that keeps failing is parked, and its siblings never notice.
+/// slawlor/ractor#282: a loop that keeps failing is parked, and its siblings never notice.
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_keeps_failing_is_parked_and_comes_back_from_version_zero() {
     let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());

@@ -91,7 +91,7 @@ async fn sleeper(notes: Notes) -> (Address<Tick>, ActorRef<()>) {
     (address, parent)
 }
 
-/// design.md §6: nothing grows with churn.
+/// Nothing grows with churn.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_short_waits_beside_a_long_one_are_one_timer() {
     let notes = Notes::default();

@@ -18,7 +18,7 @@ struct Family {
     value: fn(&Memory) -> u64,
 }
 
-const FAMILIES: [Family; 18] = [
+const FAMILIES: [Family; 19] = [
     Family {
         name: "krane_stream_cursor",
         help: "Version the desired-state stream resumes after.",
@@ -109,6 +109,12 @@ const FAMILIES: [Family; 18] = [
         help: "Kinds the API server does not know at present.",
         kind: MetricType::GAUGE,
         value: |memory| memory.kinds_missing.len() as u64,
+    },
+    Family {
+        name: "krane_watches_broken",
+        help: "Kinds whose watch does not work at present; what is known of them is old.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.broken_watches.len() as u64,
     },
     Family {
         name: "krane_replayed_states_total",

@@ -3,7 +3,7 @@
 //! Everything is cut to what is shown and bounded; no copy holds secret content. The lock is held
 //! for a few objects at a time, so that looking never makes an actor wait long.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use krane_domain::backlog::{InTrouble, Standing};
@@ -14,7 +14,7 @@ use krane_domain::object::Resource;
 use krane_domain::outbox::Told;
 use krane_domain::pod::PodDigest;
 
-use super::{Memory, ResyncSummary, Store, StreamMemory};
+use super::{BrokenWatch, Memory, ResyncSummary, Store, StreamMemory};
 use crate::breaker::BreakerState;
 
 /// Keys in trouble that a copy holds; the others are only counted.
@@ -67,6 +67,10 @@ pub struct ControllerSnapshot {
     pub name_conflicts: usize,
     /// Kinds the API server does not know.
     pub kinds_missing: Vec<Resource>,
+    /// Kinds that are watched.
+    pub watched: Vec<Resource>,
+    /// Kinds whose watch does not work at present.
+    pub broken_watches: BTreeMap<Resource, BrokenWatch>,
 }
 
 /// One workload: wanted, live and reported.
@@ -102,6 +106,8 @@ impl Store {
     /// How the controller is doing now.
     pub fn snapshot(&self) -> ControllerSnapshot {
         let controller = self.controller;
+        let specs = controller.watches(&self.rules);
+        let watched = specs.into_iter().map(|spec| spec.resource).collect();
         self.with(|memory| {
             let mut troubles: Vec<InTrouble> = memory.backlog.in_trouble().collect();
             let trouble_count = troubles.len();
@@ -128,6 +134,8 @@ impl Store {
                 known: memory.view.len(),
                 name_conflicts: memory.view.name_conflicts(),
                 kinds_missing: memory.kinds_missing.iter().copied().collect(),
+                watched,
+                broken_watches: memory.broken_watches.clone(),
             }
         })
     }

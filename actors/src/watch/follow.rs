@@ -14,7 +14,7 @@ use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use tokio::time::Instant;
 
-use super::WatchMessage;
+use super::{WatchFailure, WatchMessage};
 use crate::address::Own;
 use crate::chance::Chance;
 use crate::ports::{Cluster, Item, WatchEnd, WatchEvent};
@@ -31,6 +31,9 @@ const IDLE_BEFORE_RELIST: u32 = 2;
 const FAILURES_BEFORE_RELIST: u32 = 5;
 /// A list this soon after the last one waits a moment.
 const SOON: Duration = Duration::from_secs(5);
+/// A watch that failed and was opened again works when it has been open for this long: in a quiet
+/// cluster its first event may be a minute away.
+const SETTLED: Duration = Duration::from_secs(2);
 /// How often a kind the API server does not know is looked for.
 const KIND_MISSING: Duration = Duration::from_secs(20);
 
@@ -150,7 +153,12 @@ impl Follower {
             let mut events = pin!(events);
             let mut is_alive = false;
             let end = loop {
-                let Ok(event) = tokio::time::timeout(IDLE, events.next()).await else {
+                let patience = if self.is_failing { SETTLED } else { IDLE };
+                let Ok(event) = tokio::time::timeout(patience, events.next()).await else {
+                    if self.is_failing {
+                        self.recovered().await;
+                        continue;
+                    }
                     is_alive = false;
                     break WatchEnd::Failed(format!("silent for {} s", IDLE.as_secs()));
                 };
@@ -192,7 +200,8 @@ impl Follower {
                 }
                 WatchEnd::Failed(text) => {
                     failures += 1;
-                    self.failed(text).await;
+                    let is_refused = false;
+                    self.failed(WatchFailure { is_refused, text }).await;
                 }
             }
         }
@@ -208,16 +217,21 @@ impl Follower {
             if self.refused_as.replace(refusal.class) != Some(refusal.class) {
                 self.backoff = backoff();
             }
-            self.failed(refusal.to_string()).await;
+            self.failed(WatchFailure {
+                is_refused: matches!(
+                    refusal.class,
+                    RefusalClass::Configuration | RefusalClass::Unauthenticated
+                ),
+                text: refusal.to_string(),
+            })
+            .await;
         }
     }
 
-    async fn failed(&mut self, text: String) {
-        if !self.is_failing {
-            self.is_failing = true;
-            self.tell(WatchMessage::Failed(self.spec.resource, text))
-                .await;
-        }
+    async fn failed(&mut self, failure: WatchFailure) {
+        self.is_failing = true;
+        self.tell(WatchMessage::Failed(self.spec.resource, failure))
+            .await;
         self.pause_short().await;
     }
 

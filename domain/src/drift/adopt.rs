@@ -1,4 +1,4 @@
-//! Taking over what others own in the exclusive parts of an object (ssa-facts.md §5.2).
+//! Taking over what others own in the exclusive parts of an object (D11a).
 //!
 //! Measured: once krane owns the fields, its next apply removes what it does not render, also
 //! where a plain apply is refused because it would leave both halves of a union behind. Removing

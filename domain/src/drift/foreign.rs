@@ -1,4 +1,4 @@
-//! Others that own fields where only krane should (ssa-facts.md §5.1).
+//! Others that own fields where only krane should (D11a).
 
 use serde_json::{Map, Value};
 

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 pub struct Rules {
     /// The namespace krane itself runs in: no workload may go there (D15).
     pub namespace_of_krane: Arc<str>,
-    /// Requests are the limits divided by this (R11); 0 counts as 1.
+    /// Requests are the limits divided by this; 0 counts as 1.
     pub request_divisor: u64,
     /// The most replicas one workload may ask for (`deployments.max_replicas`).
     pub max_replicas: u32,

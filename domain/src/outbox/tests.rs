@@ -85,7 +85,7 @@ fn a_refused_report_backs_off_alone_and_is_sent_at_once_when_it_changes() {
     assert!(outbox.next(at(700)).is_some());
 }
 
-/// PR #5328 of unkeyed/unkey (A37): a recreated workload with the same pods is new.
+/// PR #5328 of unkeyed/unkey: a recreated workload with the same pods is new.
 #[test]
 fn a_recreated_object_is_reported_again_after_its_deletion() {
     let mut outbox = Outbox::default();

@@ -113,7 +113,7 @@ impl PodDigest {
     ///
     /// A pod without name or uid cannot be told from others and is refused; anything else that is
     /// absent or odd counts as unset. Limits are those of the first container, as the control
-    /// plane asks for one container only (A33).
+    /// plane asks for one container only.
     pub fn from_slice(json: &[u8]) -> Result<Self, Undecodable> {
         let Struct(pod) = serde_json::from_slice::<Struct<Pod<'_>>>(json)
             .map_err(|error| Undecodable::syntax(Resource::Pod, &error))?;

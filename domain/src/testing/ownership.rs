@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// How the API server treats a field of what krane renders (ssa-facts.md §2.1).
+/// How the API server treats a field of what krane renders, as its `managedFields` show.
 enum Shape {
     /// Field by field.
     Granular,

@@ -131,7 +131,7 @@ fn a_workload_seen_for_the_first_time_has_its_isolation_policy_looked_at() {
     assert!(!view.insert(workload).look.contains(&policy));
 }
 
-/// Sieve, unobserved state (C05): deletions that no event told of.
+/// Sieve, unobserved state: deletions that no event told of.
 #[test]
 fn a_list_that_lacks_an_object_says_it_is_gone_unless_it_is_newer_than_the_list() {
     let mut view = View::new(Resource::ReplicaSet);

@@ -171,7 +171,7 @@ fn suffix_of(suffix: &str) -> Option<(u32, i32, Format)> {
 mod tests {
     use super::canonical;
 
-    /// ssa-facts.md §3.1.
+    /// As a real API server spells them.
     #[test]
     fn amounts_are_spelled_as_measured() {
         for (written, stored) in [

@@ -329,7 +329,7 @@ mod tests {
         })
     }
 
-    /// ssa-facts.md §2.1.
+    /// As `managedFields` of a real API server show it.
     #[test]
     fn lists_and_maps_are_of_the_measured_types() {
         let pod = "spec.template.spec";

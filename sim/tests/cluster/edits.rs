@@ -73,7 +73,7 @@ async fn is_undone(rendered: &Rendered, edit: &Edit) {
     }
 }
 
-/// ssa-facts.md §4 and §5.2.
+/// As a real API server does (tests/contract).
 #[tokio::test]
 async fn every_edit_is_seen_and_undone() {
     for edit in REPLICA_SET_EDITS.iter().chain(&REPLICA_SET_INTRUSIONS) {

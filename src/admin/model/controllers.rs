@@ -56,6 +56,53 @@ pub struct ControllerView {
     pub name_conflicts: usize,
     /// Kinds the API server does not know.
     pub kinds_missing: Vec<&'static str>,
+    /// The watches of the cluster.
+    pub watches: WatchesView,
+}
+
+/// The watches of a controller, one per kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WatchesView {
+    /// Kinds that are watched.
+    pub kinds: Vec<&'static str>,
+    /// Those whose watch does not work, the longest first.
+    pub broken: Vec<BrokenWatchView>,
+}
+
+impl WatchesView {
+    /// Kinds whose watch works, or waits for the kind to exist.
+    pub fn working(&self) -> usize {
+        self.kinds.len().saturating_sub(self.broken.len())
+    }
+
+    /// Those that do not work, each error once: since when, what it is, and the kinds.
+    pub fn by_error(&self) -> Vec<(&Stamp, &str, String)> {
+        let mut errors: Vec<(&Stamp, &str, String)> = Vec::new();
+        for watch in &self.broken {
+            let mut known = errors.iter_mut();
+            match known.find(|(_, error, _)| *error == watch.error) {
+                Some((_, _, kinds)) => {
+                    kinds.push_str(", ");
+                    kinds.push_str(watch.kind);
+                }
+                None => errors.push((&watch.since, &watch.error, watch.kind.to_owned())),
+            }
+        }
+        errors
+    }
+}
+
+/// A kind whose watch does not work: what is shown of it is old.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BrokenWatchView {
+    /// The kind.
+    pub kind: &'static str,
+    /// Since when.
+    pub since: Stamp,
+    /// Whether the API server answers, and says that krane may not.
+    pub refused: bool,
+    /// The last error.
+    pub error: String,
 }
 
 /// The desired-state stream of a controller.
@@ -177,6 +224,24 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
         pods: snapshot.known.1,
         name_conflicts: snapshot.name_conflicts,
         kinds_missing: snapshot.kinds_missing.iter().map(|it| it.kind()).collect(),
+        watches: watches(snapshot, epoch),
+    }
+}
+
+fn watches(snapshot: &ControllerSnapshot, epoch: &Epoch) -> WatchesView {
+    let broken = snapshot.broken_watches.iter();
+    let mut broken: Vec<_> = broken
+        .map(|(resource, broken)| BrokenWatchView {
+            kind: resource.kind(),
+            since: epoch.at(broken.since),
+            refused: broken.is_refused,
+            error: broken.error.clone(),
+        })
+        .collect();
+    broken.sort_by_key(|watch| watch.since);
+    WatchesView {
+        kinds: snapshot.watched.iter().map(|it| it.kind()).collect(),
+        broken,
     }
 }
 

@@ -109,9 +109,13 @@ fn tell(what: &Happening, view: &mut EventView) {
             view.level = Level::Warn;
             view.text = format!("stream ended ({code}): {message}");
         }
-        Happening::Reported { key } => {
+        Happening::Reported { key, instances } => {
             view.object = Some(key.to_string());
-            view.text += "reported";
+            view.text = match instances {
+                None => "reported gone".to_owned(),
+                Some((_, 0)) => "reported without instances".to_owned(),
+                Some((running, all)) => format!("reported {running} of {all} running"),
+            };
         }
         Happening::ReportFailed { key, failure } => {
             view.object = Some(key.to_string());

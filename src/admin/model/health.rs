@@ -1,5 +1,7 @@
 //! How krane is doing in one sentence, and what to do about what is wrong.
 
+mod api_server;
+
 use serde::Serialize;
 
 use super::{ActorView, ControllerView, Level, QuarantineView, Stamp, WorkloadView};
@@ -40,6 +42,7 @@ pub struct Problem {
 }
 
 pub(super) struct Inputs<'a> {
+    pub(super) now: Stamp,
     pub(super) tree: &'a [ActorView],
     pub(super) controllers: &'a [ControllerView],
     pub(super) workloads: &'a [WorkloadView],
@@ -63,9 +66,10 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
         });
     }
     actors(inputs.tree, &mut findings);
+    let is_away = api_server::look(inputs.controllers, inputs.now, &mut findings);
     for controller in inputs.controllers {
         connections(controller, inputs.tree, &mut findings);
-        troubles(controller, &mut findings);
+        troubles(controller, is_away, &mut findings);
     }
     reports(inputs.workloads, &mut findings);
     if !inputs.may_write {
@@ -252,7 +256,7 @@ fn stream_remedy(code: &str, is_oversize: bool) -> &'static str {
     }
 }
 
-fn troubles(controller: &ControllerView, findings: &mut Findings) {
+fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mut Findings) {
     let of_kinds = |kinds: &[&str]| -> Vec<&QuarantineView> {
         let all = controller.quarantine.iter();
         all.filter(|it| kinds.contains(&it.kind)).collect()
@@ -272,7 +276,8 @@ fn troubles(controller: &ControllerView, findings: &mut Findings) {
         );
     }
     let mut retried = of_kinds(&["retrying"]);
-    retried.retain(|it| it.attempts >= PATIENCE);
+    // What fails because nobody answers is no trouble of its own.
+    retried.retain(|it| it.attempts >= PATIENCE && !is_api_server_away);
     if !retried.is_empty() {
         findings.count(
             Level::Warn,

@@ -4,7 +4,7 @@ use krane_actors::store::WorkloadSnapshot;
 use krane_domain::backlog::{Standing, TroubleKind};
 use krane_domain::outbox::Told;
 use krane_domain::pod::{PodDigest, PodPhase};
-use krane_domain::report::{Instance, InstanceStatus, Report};
+use krane_domain::report::{Instance, Report};
 use serde::Serialize;
 
 use super::controllers::trouble_level;
@@ -41,6 +41,8 @@ pub struct WorkloadView {
     pub pod_count: usize,
     /// Pods made from another template than the live one.
     pub outdated: usize,
+    /// Whether those are replaced when they are not ready (`deployments.replace_outdated_pods`).
+    pub outdated_are_replaced: bool,
     /// At most 50 of the live pods.
     pub pods: Vec<PodView>,
     /// When something was last written for it.
@@ -86,17 +88,23 @@ pub(super) fn view(sources: &Sources) -> Vec<WorkloadView> {
         .iter()
         .flat_map(|store| {
             let controller = store.controller().name();
+            let are_replaced = store.rules().replaces_outdated_pods;
             let workloads = store.workloads();
             workloads
                 .into_iter()
-                .map(move |workload| of(controller, &workload, &sources.epoch))
+                .map(move |workload| of(controller, &workload, are_replaced, &sources.epoch))
         })
         .collect();
     views.sort_by_key(|view| std::cmp::Reverse(view.level));
     views
 }
 
-fn of(controller: &'static str, workload: &WorkloadSnapshot, epoch: &Epoch) -> WorkloadView {
+fn of(
+    controller: &'static str,
+    workload: &WorkloadSnapshot,
+    outdated_are_replaced: bool,
+    epoch: &Epoch,
+) -> WorkloadView {
     let words = words(workload, epoch);
     WorkloadView {
         controller,
@@ -113,6 +121,7 @@ fn of(controller: &'static str, workload: &WorkloadSnapshot, epoch: &Epoch) -> W
         ready: workload.pods.iter().filter(|pod| is_ready(pod)).count(),
         pod_count: workload.pod_count,
         outdated: workload.outdated,
+        outdated_are_replaced,
         pods: pods(workload),
         applied_at: workload.written_at.map(|at| epoch.at(at)),
         in_place_since: words.in_place_since,
@@ -225,18 +234,10 @@ fn pod_status(pod: &PodDigest) -> &'static str {
 }
 
 fn report(told: &Told, epoch: &Epoch) -> ReportView {
-    let (instances, running) = match &told.wanted {
-        Report::Gone { .. } => (None, 0),
-        Report::Instances { instances, .. } => {
-            let running = instances
-                .iter()
-                .filter(|instance| instance.status == InstanceStatus::Running);
-            (Some(instances.len()), running.count())
-        }
-    };
+    let instances = told.wanted.running();
     ReportView {
-        instances,
-        running,
+        instances: instances.map(|(_, all)| all),
+        running: instances.map_or(0, |(running, _)| running),
         since: epoch.at(told.since),
         delivered: told.is_delivered,
         delivered_at: told.delivered_at.map(|at| epoch.at(at)),

@@ -1,5 +1,5 @@
 //! Taking over what others own: one read of the managed fields, one JSON patch that changes
-//! nothing else (ssa-facts.md §5.2).
+//! nothing else (D11a).
 
 use bytes::Bytes;
 use krane_domain::drift;

@@ -164,7 +164,7 @@ mod tests {
         );
     }
 
-    /// helm/helm#31361 (B24): an apply made from an object that was read.
+    /// helm/helm#31361: an apply made from an object that was read.
     #[test]
     #[cfg_attr(debug_assertions, should_panic(expected = "must be rendered"))]
     fn an_object_that_was_read_never_goes_out_with_the_servers_fields() {

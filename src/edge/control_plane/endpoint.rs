@@ -84,6 +84,11 @@ pub(super) struct Tls {
     pub server: ServerName<'static>,
 }
 
+/// Whether a control plane can be reached at all with this `control.url` and `control.ca_file`.
+pub fn check(url: &str, ca_file: Option<&Path>) -> Result<(), EndpointError> {
+    Endpoint::new(url, ca_file).map(drop)
+}
+
 impl Endpoint {
     pub(super) fn new(url: &str, ca_file: Option<&Path>) -> Result<Self, EndpointError> {
         let origin = origin(url)?;

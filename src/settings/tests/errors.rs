@@ -13,7 +13,7 @@ fn wrong_keys(given: &Given) -> Vec<String> {
         .collect()
 }
 
-/// unkeyed/unkey#5045 (A59): settings were accepted and failed later in odd ways.
+/// unkeyed/unkey#5045: settings were accepted and failed later in odd ways.
 #[test]
 fn every_bad_field_is_named_at_once() {
     let given = Given::nothing()
@@ -43,7 +43,7 @@ fn every_bad_field_is_named_at_once() {
     );
 }
 
-/// unkeyed/unkey#5045 (A59): each single bad value of the case.
+/// unkeyed/unkey#5045: each single bad value of the case.
 #[test]
 fn each_bad_field_alone_is_refused() {
     for (name, value, key) in [
@@ -171,22 +171,98 @@ fn a_file_that_is_missing_or_not_toml_is_named() {
     let mut given = Given::required();
     given.input.files.push("/no/such/krane.toml".into());
     given.refused(
-        "/no/such/krane.toml cannot be read: entity not found; \
-         check the path given with --config or UNKEY_CONFIG",
+        "/no/such/krane.toml cannot be read: no such file; \
+         check the path given with --config or UNKEY_CONFIG; \
+         whether anything else is missing was not checked",
     );
     Given::required()
         .file("a = 1\nrpc_port = ${PORT}\n")
         .refused(
-            "file {dir}/1.toml is not valid TOML at line 2, column 13: \
-         unexpected key or value, expected newline, `#`; \
-         correct the line; text needs quotes, also around ${…}",
+            "file {dir}/1.toml is not valid TOML at line 2, column 12: \
+         string values must be quoted, expected literal string; \
+         correct the line; text needs quotes, also around ${…}; \
+         whether anything else is missing was not checked",
         );
     Given::required()
         .file("rpc_port = 99999999999999999999")
         .refused(
             "file {dir}/1.toml is not valid TOML: a number is too large; \
-         correct the line; text needs quotes, also around ${…}",
+         correct the line; text needs quotes, also around ${…}; \
+         whether anything else is missing was not checked",
         );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_makes_nothing_else_a_problem() {
+    for text in [None, Some("region = 'us-east-1'\n[control]\nurl = ")] {
+        let mut given = Given::nothing().env("KRANE__REGISTRY__URL", "r");
+        given = given.env("KRANE__ADMIN__LISTEN", "0.0.0.0:9091");
+        match text {
+            Some(text) => given = given.file(text),
+            None => given.input.files.push("/no/such/krane.toml".into()),
+        }
+        assert_eq!(given.problems().len(), 1, "{:?}", given.problems());
+        // What is wrong in itself is still said.
+        assert_eq!(given.env("KRANE__RPC_PORT", "x").problems().len(), 2);
+    }
+}
+
+#[test]
+fn the_first_error_of_a_file_is_told_and_its_help_fits() {
+    let place = |text: &str| {
+        let problem = Given::required().file(text).problems().remove(0);
+        let found = problem.kind.to_string();
+        (found, problem.help)
+    };
+    let (found, _) = place("region = \"x\n\n[control]\nurl = 'http://h'\n");
+    assert!(found.contains("at line 1, column "), "{found}");
+    let (found, help) = place("rpc_port = 1\nrpc_port = 2\n");
+    assert!(
+        found.contains("at line 2, column 1: duplicate key"),
+        "{found}"
+    );
+    assert!(help.starts_with("keep one of the lines"), "{help}");
+}
+
+#[test]
+fn what_must_not_be_ignored_is_a_problem() {
+    Given::required().set("lease.enabled", "true").refused(
+        "lease.enabled is set, and this version has no lease, every process writes; \
+         from flag --set; run one replica with lease.enabled=false \
+         (chart: replicaCount=1, leaderElection.enabled=false)",
+    );
+}
+
+#[test]
+fn a_misspelt_flat_variable_is_told_and_other_peoples_are_not() {
+    let misspelt = |given: &Given| match given.load() {
+        Ok(loaded) => loaded.misspelt,
+        Err(invalid) => invalid.misspelt,
+    };
+    for (name, meant) in [
+        ("UNKEY_REGON", "UNKEY_REGION"),
+        ("UNKEY_CONTROL_PLANE_BEARRER", "UNKEY_CONTROL_PLANE_BEARER"),
+        ("UNKEY_PROMETEUS_PORT", "UNKEY_PROMETHEUS_PORT"),
+        ("UNKEY_CONFG", "UNKEY_CONFIG"),
+    ] {
+        for given in [Given::required(), Given::nothing()] {
+            let found = misspelt(&given.env(name, "x"));
+            assert_eq!((found.len(), &*found[0].meant), (1, meant), "{name}");
+        }
+    }
+    for (name, value) in [
+        ("UNKEY_REGION", "us-east-1"),
+        ("UNKEY_OTEL_ENABLED", "false"),
+        ("UNKEY_API_PORT", "tcp://10.0.0.1:80"),
+        ("UNKEY_API_SERVICE_HOST", "10.0.0.1"),
+        ("UNKEY_RPC_SERVICE_PORT", "80"),
+        ("UNKEY_RPC_PORT_80_TCP_PORT", "80"),
+        ("UNKEY_ROOT_KEY", "x"),
+        ("UNKEY_DATABASE_PRIMARY", "x"),
+    ] {
+        let found = misspelt(&Given::required().env(name, value));
+        assert_eq!(found, [], "{name}");
+    }
 }
 
 #[test]

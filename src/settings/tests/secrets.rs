@@ -65,7 +65,7 @@ fn an_unusable_secret_file_is_a_problem_at_start() {
          from environment variable KRANE__CONTROL__TOKEN_FILE; {help}"
     ));
     for (name, reason) in [
-        ("none", "cannot be read: entity not found"),
+        ("none", "cannot be read: no such file"),
         ("binary", "is not text"),
     ] {
         let path = format!("{dir}/{name}");
@@ -109,7 +109,7 @@ fn a_secret_is_text_and_keeps_its_zeros() {
 fn a_secret_in_the_place_of_its_path_is_not_repeated() {
     let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", CANARY);
     given.refused(
-        "control.token_file names a file, which cannot be read: entity not found; \
+        "control.token_file names a file, which cannot be read: no such file; \
          from environment variable KRANE__CONTROL__TOKEN_FILE; \
          check that the file is mounted, readable and not empty",
     );
@@ -182,7 +182,8 @@ fn no_secret_is_in_a_problem() {
             .set("admin.token", CANARY)
             .set("nonsense", CANARY);
         let invalid = given.load().expect_err(&text);
-        for output in [invalid.to_string(), format!("{invalid:?}")] {
+        let printed = invalid.effective.to_string();
+        for output in [invalid.to_string(), format!("{invalid:?}"), printed] {
             assert!(!output.contains(CANARY), "{text}\n{output}");
             assert!(!output.contains("CANARY_9F86"), "{text}\n{output}");
         }

@@ -112,6 +112,18 @@ fn the_default_file_mentions_every_key_and_the_file_form_of_every_secret() {
     }
 }
 
+#[test]
+fn the_default_file_names_the_flat_variable_beside_its_key() {
+    for (key, flat) in KEYS.iter().filter_map(|key| Some((key, key.flat?))) {
+        let name = key.path.rsplit('.').next().unwrap_or(key.path);
+        let beside = DEFAULT_TOML.lines().any(|line| {
+            let line = line.trim_start_matches("# ");
+            line.starts_with(name) && line.ends_with(&format!("or {flat}"))
+        });
+        assert!(beside, "{flat} is not beside {}", key.path);
+    }
+}
+
 /// A configuration in which every group is complete, so that one key more breaks nothing.
 fn everything() -> Given {
     let given = Given::required();

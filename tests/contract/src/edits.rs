@@ -1,4 +1,4 @@
-//! What other people do to the objects of krane: every kind of edit of `ssa-facts.md` §4 that a
+//! What other people do to the objects of krane: every kind of edit that a
 //! plain apply undoes, and those that need the exclusive subtrees (D11a).
 
 mod autoscaler;

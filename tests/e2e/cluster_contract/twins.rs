@@ -129,7 +129,7 @@ async fn random_requests_have_the_same_outcomes_in_memory() {
     );
 }
 
-/// ssa-facts.md §4: each edit alone, then krane's way of undoing it.
+/// D11a: each edit alone, then krane's way of undoing it.
 #[tokio::test]
 async fn every_edit_is_judged_and_undone_alike_in_memory() {
     let (real, memory, namespace) = twins("every_edit").await;

@@ -122,7 +122,7 @@ async fn a_control_plane_that_knows_nothing_any_more_deletes_nothing() -> Outcom
     agent.stop().await
 }
 
-/// C14 (level-triggered rule, 8b161adf66), D26: reports refused with every code there is arrive in the end, and hold up neither applies nor each other.
+/// level-triggered rule, 8b161adf66, D26: reports refused with every code there is arrive in the end, and hold up neither applies nor each other.
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_refused_with_every_code_arrive_in_the_end() -> Outcome {
     let world = world().await?;

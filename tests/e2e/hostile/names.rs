@@ -7,7 +7,7 @@ use krane_testharness::{Outcome, limits};
 use super::{gauge, logged, no_panic};
 use crate::world;
 
-/// C12 (Acto, input validation), B31 (rhobs/observability-operator PR #1113), D15: every name that is none and every number out of range is refused with its
+/// Acto, input validation; rhobs/observability-operator PR #1113; D15: every name that is none and every number out of range is refused with its
 /// field named; no request leaves the namespaces that are wanted.
 #[tokio::test(flavor = "multi_thread")]
 async fn names_that_escape_and_numbers_at_their_limits_never_reach_the_api_server() -> Outcome {

@@ -305,7 +305,7 @@ async fn without_patches(
     Ok(())
 }
 
-/// A30 (36b5384c3a), D13, D15: objects that carry our label and little else are left alone, and disturb nobody.
+/// 36b5384c3a, D13, D15: objects that carry our label and little else are left alone, and disturb nobody.
 #[tokio::test(flavor = "multi_thread")]
 async fn impostors_with_our_label_are_left_alone() -> Outcome {
     let world = world().await?;

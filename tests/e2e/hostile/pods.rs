@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::no_panic;
 use crate::world;
 
-/// A26 (PR #5833), A27 (PR #6968), D24, D25: odd statuses are reported as what they are worth, and the others' reports go on.
+/// unkeyed/unkey PR #5833, PR #6968; D24, D25: odd statuses are reported as what they are worth, and the others' reports go on.
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_with_odd_statuses_are_reported_as_what_they_are() -> Outcome {
     let world = world().await?;

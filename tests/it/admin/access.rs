@@ -18,6 +18,8 @@ async fn a_page_on_loopback_is_shown_under_loopback_names_only() {
         ("[::1]:9091", StatusCode::OK),
         ("rebound.evil.example:9091", StatusCode::FORBIDDEN),
         ("localhost.evil.example", StatusCode::FORBIDDEN),
+        ("localhost:80@evil.example", StatusCode::FORBIDDEN),
+        ("[::1]evil.example", StatusCode::FORBIDDEN),
     ] {
         for path in ["/", "/api/v1/tree", "/api/v1/stream", "/assets/page.js"] {
             if expected == StatusCode::OK && path == "/api/v1/stream" {
@@ -27,6 +29,9 @@ async fn a_page_on_loopback_is_shown_under_loopback_names_only() {
             assert_eq!(answer.status, expected, "{host}{path}");
         }
     }
+    let twice = Request::get("/").header("host", "localhost");
+    let twice = world.ask(twice.header("host", "evil.example")).await;
+    assert_eq!(twice.status, StatusCode::FORBIDDEN);
     let nameless = world.ask(Request::get("/")).await;
     assert_eq!(nameless.status, StatusCode::FORBIDDEN);
 }

@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use krane_actors::events::Happening;
 use krane_domain::backlog::Outcome;
 use krane_domain::ids::Controller;
+use krane_domain::object::Resource;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
@@ -40,6 +41,7 @@ async fn the_keys_of_the_api_are_a_promise() {
     world.is_up();
     world.in_place(1, "web");
     world.quarantined(2, "bad", "refused", "fix it");
+    world.watches_break(&[Resource::Pod], false, "no answer");
     let mut found = BTreeSet::new();
     for path in ["health", "tree", "controllers", "workloads", "events"] {
         let answer = world.json(&format!("/api/v1/{path}")).await;

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::body::Body;
+use futures::StreamExt;
 use http::{Request, StatusCode};
-use krane::admin::actions::{Button, DemoAction, DemoControls, DemoError};
+use krane::admin::actions::{Button, DemoAction, DemoControls, DemoError, Said};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::world::{Answer, World};
 
@@ -25,12 +27,14 @@ impl DemoControls for Hands {
         }]
     }
 
-    async fn act(&self, action: DemoAction) -> Result<String, DemoError> {
+    async fn act(&self, action: DemoAction) -> Result<Said, DemoError> {
         if action == DemoAction::EditObject {
             return Err(DemoError::NothingThere);
         }
         self.done.lock().push(action);
-        Ok("done <as> told".to_owned())
+        let (said, told) = watch::channel("done <as> told".to_owned());
+        said.send_modify(|said| *said += "\nand this came of it");
+        Ok(told)
     }
 }
 
@@ -76,7 +80,7 @@ async fn buttons_work_without_a_script() {
     let answer = post(&world, kill, &[("accept", "text/plain")]).await;
     assert_eq!(
         (answer.status, answer.text.as_str()),
-        (StatusCode::OK, "done <as> told")
+        (StatusCode::OK, "done <as> told\nand this came of it")
     );
     assert_eq!(answer.headers["content-type"], "text/plain; charset=utf-8");
     let path = "root/heartbeat".to_owned();
@@ -86,6 +90,7 @@ async fn buttons_work_without_a_script() {
     );
     let edit = "form_token=form-token&action=edit_object";
     let answer = post(&world, edit, &[("accept", "text/plain")]).await;
+    assert_eq!(answer.status, StatusCode::CONFLICT);
     assert!(answer.text.contains("no app runs yet"), "{}", answer.text);
 }
 
@@ -111,5 +116,21 @@ async fn forms_of_others_do_nothing() {
     assert_eq!(unknown.status, StatusCode::BAD_REQUEST);
     let unnamed = post(&world, "form_token=form-token&action=kill_actor", &[]).await;
     assert_eq!(unnamed.status, StatusCode::BAD_REQUEST);
+    assert_eq!(*hands.done.lock(), []);
+}
+
+/// A body that never ends would hold its connection, and those are counted.
+#[tokio::test(start_paused = true)]
+async fn a_form_that_does_not_come_to_an_end_is_answered() {
+    let (world, hands) = demo();
+    let start = futures::stream::once(async { Ok::<_, std::io::Error>("form_token=form-token") });
+    let body = Body::from_stream(start.chain(futures::stream::pending()));
+    let request = Request::post("/demo")
+        .header("host", "localhost:9091")
+        .header("content-type", "application/x-www-form-urlencoded");
+    let began = tokio::time::Instant::now();
+    let answer = world.send(request.body(body).unwrap()).await;
+    assert_eq!(answer.status, StatusCode::REQUEST_TIMEOUT);
+    assert_eq!(began.elapsed().as_secs(), 10);
     assert_eq!(*hands.done.lock(), []);
 }

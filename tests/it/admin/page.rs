@@ -3,7 +3,9 @@
 use krane_actors::cause::Cause;
 use krane_actors::events::Happening;
 use krane_actors::status::{Activity, Failure};
+use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
 use krane_domain::ids::Controller;
+use krane_domain::object::Resource;
 
 use super::world::{CANARY, World};
 
@@ -121,11 +123,7 @@ async fn the_page_needs_no_script_and_nothing_from_elsewhere() {
     world.is_up();
     world.in_place(1, "web");
     let repaired = Happening::repaired(
-        &krane_domain::object::ObjectRef::new(
-            krane_domain::object::Resource::ReplicaSet,
-            "shop",
-            "web",
-        ),
+        &krane_domain::object::ObjectRef::new(Resource::ReplicaSet, "shop", "web"),
         ["spec.replicas"],
     );
     world.board.record(Some(Controller::Deployments), repaired);
@@ -162,4 +160,58 @@ async fn a_filter_works_on_the_server() {
         .await;
     assert_eq!((&both["matching"], &both["total"]), (&2.into(), &2.into()));
     assert_eq!(both["workloads"].as_array().unwrap().len(), 1);
+}
+
+/// While nobody answers nothing changes either, so that all that is shown looks well.
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_is_away_is_no_good_news() {
+    let world = World::new();
+    world.is_up();
+    world.in_place(1, "web");
+    let kinds = world.store.snapshot().watched;
+    world.watches_break(&kinds, false, "no answer: connection refused");
+    let text = world.get("/").await.text;
+    assert!(text.contains("Everything wanted is in place"), "{text}");
+    tokio::time::advance(std::time::Duration::from_secs(6)).await;
+    let (key, change) = super::world::wanted("shop", "late");
+    world.wants(2, key.clone(), change);
+    for _ in 0..3 {
+        let refused = Trouble::new(TroubleKind::Transient, "connection refused");
+        world.finish(&key, Outcome::Trouble(refused));
+        let now = world.board.now();
+        world
+            .store
+            .with(|memory| memory.backlog.retry_transient(now));
+    }
+    let health = world.json("/api/v1/health").await;
+    assert_eq!(health["sentence"], "The Kubernetes API does not answer");
+    assert_eq!(health["level"], "bad");
+    assert_eq!(health["problems"].as_array().unwrap().len(), 1, "{health}");
+    let why = health["problems"][0]["why"].as_str().unwrap();
+    assert!(
+        why.starts_with("no answer: connection refused; ")
+            && why.ends_with("as of 08:00:00 UTC; 1 object waits for it"),
+        "{why}"
+    );
+    let watches = &world.json("/api/v1/controllers/deployments").await["watches"];
+    assert_eq!(watches["broken"].as_array().unwrap().len(), kinds.len());
+    let text = world.get("/parts/controllers").await.text;
+    assert!(text.contains("0 of 5 work"), "{text}");
+
+    world.store.with(|memory| memory.broken_watches.clear());
+    world.pass().await;
+    let health = world.json("/api/v1/health").await;
+    assert_eq!(health["sentence"], "1 object retried");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_may_not_be_watched_is_named() {
+    let world = World::new();
+    world.is_up();
+    world.watches_break(&[Resource::Pod], true, "the API server answered 403");
+    tokio::time::advance(std::time::Duration::from_secs(6)).await;
+    let text = world.get("/").await.text;
+    for said in ["1 watch of deployments broken", "Pod", "ClusterRole"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
 }

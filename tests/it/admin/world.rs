@@ -24,11 +24,13 @@ use krane_actors::release::HeldDeletes;
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use krane_actors::tree::TREE;
+use krane_actors::watch::WatchFailure;
 use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
 use krane_domain::desired::{Change, State, StreamItem};
 use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::kinds::deployment::{self, DeploymentInput};
 use krane_domain::kinds::{Desired, Rules};
+use krane_domain::object::Resource;
 use krane_domain::report::{Instance, InstanceStatus, Report};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
@@ -205,6 +207,17 @@ impl World {
             trouble,
         };
         self.board.record(Some(Controller::Deployments), troubled);
+    }
+
+    /// The watches of these kinds do not work from now on.
+    pub(super) fn watches_break(&self, kinds: &[Resource], is_refused: bool, text: &str) {
+        let now = self.board.now();
+        self.store.with(|memory| {
+            for kind in kinds {
+                let text = text.to_owned();
+                memory.watch_failed(*kind, WatchFailure { is_refused, text }, now);
+            }
+        });
     }
 
     /// The stream is lost.

@@ -63,7 +63,7 @@ async fn nobody_there_is_transient_and_says_so() {
     assert!(!refusal.message.contains("ServiceError"), "{refusal}");
 }
 
-/// Anvil's lost reply (C17): the write happened, its answer did not arrive.
+/// Anvil's lost reply: the write happened, its answer did not arrive.
 #[tokio::test]
 async fn a_write_whose_answer_was_lost_succeeds_when_repeated() {
     let count = AtomicUsize::new(0);

@@ -85,7 +85,7 @@ async fn an_item_that_cannot_be_understood_costs_no_other() {
     assert!(!listed.undecodable.concat().contains("hunter2"));
 }
 
-/// kubernetes/kubernetes#67284 (B10): the continue token expires in a slow list.
+/// kubernetes/kubernetes#67284: the continue token expires in a slow list.
 #[tokio::test]
 async fn a_list_that_expires_half_way_starts_again_from_its_first_page() {
     let count = AtomicUsize::new(0);
@@ -103,7 +103,7 @@ async fn a_list_that_expires_half_way_starts_again_from_its_first_page() {
     assert_eq!(names(&listed.items), ["a", "b"]);
 }
 
-/// kubernetes/kubernetes#67284 (B10): never a part for the whole.
+/// kubernetes/kubernetes#67284: never a part for the whole.
 #[tokio::test]
 async fn a_list_that_always_expires_is_an_error_after_four_attempts() {
     let rig = Rig::new(|seen| match seen.query("continue") {

@@ -123,7 +123,7 @@ async fn what_cannot_be_understood_costs_no_other_event() {
     assert_eq!(watched(bytes).await, expected);
 }
 
-/// kube-rs/kube#219 (B01): the version is too old, said inside the stream.
+/// kube-rs/kube#219: the version is too old, said inside the stream.
 #[tokio::test]
 async fn an_expired_version_ends_the_watch_as_expired() {
     for error in [
@@ -137,7 +137,7 @@ async fn an_expired_version_ends_the_watch_as_expired() {
     }
 }
 
-/// kube-rs/kube#1042 (B01): the same said as an HTTP status, as proxies and aggregated APIs do.
+/// kube-rs/kube#1042: the same said as an HTTP status, as proxies and aggregated APIs do.
 #[tokio::test]
 async fn an_expired_version_at_the_start_is_the_same() {
     let rig = Rig::answering(|| Answer::json(410, &status(410, "Expired", "too old"))).await;
@@ -165,7 +165,7 @@ async fn a_version_from_the_future_asks_for_a_new_list_too() {
     assert_eq!(rest(events).await, ["expired"]);
 }
 
-/// unkeyed/unkey#4603 (A23): the object of an ERROR is a Status, whatever is watched.
+/// unkeyed/unkey#4603: the object of an ERROR is a Status, whatever is watched.
 #[tokio::test]
 async fn an_error_event_is_never_read_as_an_object() {
     let (rig, feed) = fed().await;

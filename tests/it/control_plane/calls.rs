@@ -43,7 +43,7 @@ fn check_region(region: Option<&RegionKey>) {
     assert_eq!(region, Some(&expected));
 }
 
-/// unkeyed/unkey#5628 (A08).
+/// unkeyed/unkey#5628.
 #[tokio::test]
 async fn every_request_names_the_region_and_carries_the_token() {
     let mut server = Server::start().await;

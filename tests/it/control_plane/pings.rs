@@ -58,7 +58,7 @@ impl Proxy {
     }
 }
 
-/// connectrpc/connect-es#463, restatedev/restate#3816 (B38).
+/// connectrpc/connect-es#463, restatedev/restate#3816.
 #[tokio::test]
 async fn a_dead_link_is_noticed_within_twenty_seconds() {
     let mut server = Server::start().await;

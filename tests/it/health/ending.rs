@@ -81,7 +81,7 @@ async fn a_running_request_is_answered_before_the_end() {
     );
 }
 
-/// unkeyed/unkey, open pull request branch (A65): a server that refuses to stop holds up the exit.
+/// unkeyed/unkey, open pull request branch: a server that refuses to stop holds up the exit.
 #[tokio::test]
 async fn a_request_that_does_not_end_is_cut_off() {
     let (route, entered, _release) = slow();

@@ -16,7 +16,7 @@ use crate::ledger::Want;
 use crate::shared::Shared;
 use crate::world::reference_of;
 
-/// L1: what in the cluster is not as the control plane wants it.
+/// What in the cluster is not as the control plane wants it.
 pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
     let wants = shared.with(|ledger| ledger.wants.clone());
     let mut members: BTreeMap<krane_domain::ids::SharedKey, Vec<Member>> = BTreeMap::new();
@@ -103,7 +103,7 @@ fn differs(shared: &Shared, rendered: &Rendered, seconds: u64) -> Option<String>
     }
 }
 
-/// L2: what the control plane was told last and is not so.
+/// What the control plane was told last and is not so.
 pub(crate) fn untold(shared: &Shared) -> Option<String> {
     let newest: BTreeMap<ObjectKey, Report> = shared.control.look(|told| {
         let newest = told.newest().into_iter();

@@ -185,7 +185,7 @@ pub fn scenarios() -> Vec<Scenario> {
     .collect()
 }
 
-/// L4: how soon after a crash everything goes on.
+/// How soon after a crash everything goes on.
 const RECOVERY: Duration = Duration::from_secs(15);
 
 /// One scenario, with more that goes wrong.

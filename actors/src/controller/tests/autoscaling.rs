@@ -111,7 +111,7 @@ async fn what_the_autoscaler_decided_outlives_passes_changes_and_restarts() {
     assert_eq!(world.cluster.writes(), writes + 1);
 }
 
-/// ssa-facts.md §7: a number that krane owns and leaves out would fall to 1; one that it repeats
+/// D11c: a number that krane owns and leaves out would fall to 1; one that it repeats
 /// from a stale view would undo what the autoscaler just did.
 #[tokio::test(start_paused = true)]
 async fn a_policy_takes_no_pods_away_and_a_stale_number_is_not_written() {

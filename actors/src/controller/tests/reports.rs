@@ -40,7 +40,7 @@ async fn with_pod(is_ready: bool) -> World {
     world
 }
 
-/// 8b161adf66, PR #5328 of unkeyed/unkey (A25): pods change without their ReplicaSet.
+/// 8b161adf66, PR #5328 of unkeyed/unkey: pods change without their ReplicaSet.
 #[tokio::test(start_paused = true)]
 async fn a_readiness_flip_is_reported_at_once() {
     let world = with_pod(false).await;
@@ -66,7 +66,7 @@ async fn a_workload_without_instances_is_reported_as_empty_not_passed_over_in_si
         .await;
 }
 
-/// Level-triggered rule, edge lost (C14).
+/// Level-triggered rule, edge lost.
 #[tokio::test(start_paused = true)]
 async fn what_changed_while_the_control_plane_was_away_is_reported_when_it_is_back() {
     let world = with_pod(false).await;
@@ -109,7 +109,7 @@ async fn a_sign_of_life_seen_by_somebody_else_wakes_the_reporter() {
     assert!(time < Duration::from_millis(50), "{time:?}");
 }
 
-/// PR #5328 of unkeyed/unkey (A36): the other side may forget.
+/// PR #5328 of unkeyed/unkey: the other side may forget.
 #[tokio::test(start_paused = true)]
 async fn everything_is_said_again_after_a_long_silence_and_every_ten_minutes() {
     let world = with_pod(true).await;
@@ -131,7 +131,7 @@ async fn everything_is_said_again_after_a_long_silence_and_every_ten_minutes() {
     assert!(world.control_plane.reports().len() > before);
 }
 
-/// Sieve, unobserved state (C05).
+/// Sieve, unobserved state.
 #[tokio::test(start_paused = true)]
 async fn deletions_nobody_told_of_are_found_by_the_next_list() {
     let world = with_pod(true).await;
@@ -151,7 +151,7 @@ async fn deletions_nobody_told_of_are_found_by_the_next_list() {
         .await;
 }
 
-/// kube-rs/kube#219 (B01): after a 410 one list, and no loop.
+/// kube-rs/kube#219: after a 410 one list, and no loop.
 #[tokio::test(start_paused = true)]
 async fn an_expired_watch_is_followed_by_one_list() {
     let world = with_pod(true).await;
@@ -171,7 +171,7 @@ async fn an_expired_watch_is_followed_by_one_list() {
         .await;
 }
 
-/// kube-rs/kube#577 (B04): no flood while the API server is down, and back soon after.
+/// kube-rs/kube#577: no flood while the API server is down, and back soon after.
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_is_down_is_asked_now_and_then() {
     let world = with_pod(true).await;
@@ -230,4 +230,52 @@ async fn two_workloads_of_one_name_do_not_overwrite_each_others_report() {
             statuses(world, "d1") == Some(vec![])
         })
         .await;
+}
+
+/// The page must not call everything well while krane is blind.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_does_not_work_says_since_when_and_why_until_it_works_again() {
+    let world = with_pod(true).await;
+    let broken = |world: &World| world.memory(|memory| memory.broken_watches.clone());
+    assert!(broken(&world).is_empty());
+    world.cluster.fail_lists(true);
+    let before = world.board.now();
+    world
+        .cluster
+        .end_watches(&WatchEnd::Failed("cut".to_owned()));
+    world.pass(20).await;
+    let seen = broken(&world);
+    assert_eq!(seen.len(), 5, "each of five kinds: {seen:?}");
+    for watch in seen.values() {
+        let passed = watch.since.saturating_sub(before);
+        assert!(passed < Duration::from_secs(1), "{watch:?}");
+        assert_ne!(watch.error, "cut", "the last error, not the first");
+    }
+    world.cluster.fail_lists(false);
+    let time = world
+        .until("all work again", |world| broken(world).is_empty())
+        .await;
+    assert!(time < Duration::from_secs(11), "{time:?}");
+}
+
+/// Nothing happens in a quiet cluster: that a watch stays open has to be enough.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_was_opened_again_works_though_nothing_happens() {
+    let world = with_pod(true).await;
+    let lists = world.cluster.lists();
+    world
+        .cluster
+        .end_watches(&WatchEnd::Failed("cut".to_owned()));
+    world
+        .until("broken", |world| {
+            world.memory(|memory| !memory.broken_watches.is_empty())
+        })
+        .await;
+    let time = world
+        .until("works", |world| {
+            world.memory(|memory| memory.broken_watches.is_empty())
+        })
+        .await;
+    assert!(time < Duration::from_secs(4), "{time:?}");
+    assert_eq!(world.cluster.lists(), lists, "nothing was listed for it");
 }

@@ -68,7 +68,7 @@ async fn a_change_the_stream_never_told_of_is_found() {
     assert!(time < Duration::from_secs(130), "{time:?}");
 }
 
-/// ce0572d7b7, PR #4991 of unkeyed/unkey (A38): not_found means gone, asked twice.
+/// ce0572d7b7, PR #4991 of unkeyed/unkey: not_found means gone, asked twice.
 #[tokio::test(start_paused = true)]
 async fn what_the_control_plane_does_not_know_is_deleted_and_reported() {
     let world = with_workloads(3).await;

@@ -32,6 +32,7 @@ fn what_the_store_keeps_is_scraped_and_its_totals_are_counters() {
         "krane_replayed_states_total{controller=\"deployments\"} 3",
         "krane_states_stale_total{controller=\"deployments\"} 4",
         "krane_states_unknown_total{controller=\"deployments\"} 5",
+        "krane_watches_broken{controller=\"deployments\"} 0",
         "# TYPE krane_stream_cursor gauge",
         "krane_stream_cursor{controller=\"deployments\"} 0",
     ] {

@@ -143,7 +143,7 @@ fn a_hold_that_is_not_obeyed_is_told() {
     assert!(judgement.ignored_hold.is_some());
 }
 
-/// B29 (fluxcd/flux2#2386): fields that cannot change; D11c: replaced only within one tenant.
+/// fluxcd/flux2#2386: fields that cannot change; D11c: replaced only within one tenant.
 #[test]
 fn a_changed_selector_recreates_within_one_environment_only() {
     let old = workload(DeploymentInput {
@@ -190,7 +190,7 @@ fn a_secret_that_cannot_change_is_recreated() {
     assert_eq!(decision(&rendered, frozen), recreate);
 }
 
-/// ssa-facts.md A1: admission rewrites the image at every apply, and no managed field shows it.
+/// Admission rewrites the image at every apply, and no managed field shows it.
 #[test]
 fn what_admission_undoes_is_not_applied_twice() {
     let rendered = workload(full_input());

@@ -1,4 +1,4 @@
-//! The foreign edits of ssa-facts.md §4, as the API server records them.
+//! What other people edit, as the API server records it.
 
 use serde_json::{Value, json};
 
@@ -275,7 +275,7 @@ fn a_key_added_to_the_pull_secret_is_foreign() {
     assert_eq!(intruders(judgement.decision)[0].paths, ["data.LD_PRELOAD"]);
 }
 
-/// B25 (fluxcd/kustomize-controller#486, PR #527): what we no longer want and still own goes.
+/// fluxcd/kustomize-controller#486, PR #527: what we no longer want and still own goes.
 #[test]
 fn a_removed_healthcheck_is_no_longer_wanted() {
     let with = workload(full_input());
@@ -298,7 +298,7 @@ fn a_removed_healthcheck_is_no_longer_wanted() {
     );
 }
 
-/// B22 (kubernetes/kubernetes#131147): the old port stays when another manager owns it too; here
+/// kubernetes/kubernetes#131147: the old port stays when another manager owns it too; here
 /// it is ours alone, and goes.
 #[test]
 fn a_changed_port_is_one_item_more_and_one_less() {

@@ -66,7 +66,7 @@ fn reference(desired: &DesiredDeployment) -> ObjectRef {
     )
 }
 
-/// The autoscaler (resources.md §3.8).
+/// The autoscaler of a workload whose number of pods may change.
 fn autoscaler(desired: &DesiredDeployment, policy: &Autoscaling, owner: &LiveObject) -> Rendered {
     let reference = reference(desired);
     let target = json!({
@@ -77,7 +77,7 @@ fn autoscaler(desired: &DesiredDeployment, policy: &Autoscaling, owner: &LiveObj
     let mut owner_reference = target.clone();
     owner_reference["uid"] = Value::from(&*owner.uid);
     // Without blockOwnerDeletion: where its admission plugin is on, it takes a right on the
-    // finalizers of ReplicaSets that krane does not have (ssa-facts.md §7).
+    // finalizers of ReplicaSets that krane does not have.
     owner_reference["controller"] = Value::Bool(true);
     let body = json!({
         "apiVersion": reference.resource.api_version(),

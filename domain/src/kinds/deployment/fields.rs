@@ -35,7 +35,7 @@ impl ProtoField {
     }
 }
 
-/// Every field krane knows. A field of the protocol without a row here fails a test (A12).
+/// Every field krane knows. A field of the protocol without a row here fails a test.
 pub const FIELD_TABLE: &[ProtoField] = &[
     field(1, "k8s_namespace", &["metadata.namespace"]).and_in_autoscaler(&["metadata.namespace"]),
     field(

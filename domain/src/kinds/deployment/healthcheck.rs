@@ -21,7 +21,7 @@ pub(super) enum Parsed {
     None,
     /// This one is wanted.
     Probe(Healthcheck),
-    /// Nobody knows which one is wanted: the workload runs without probes (resources.md §3.6).
+    /// Nobody knows which one is wanted: the workload runs without probes.
     Unreadable(Invalid),
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn member_of_live(live: &LiveObject) -> Option<Member> {
     })
 }
 
-/// What to report about a ReplicaSet with these pods (resources.md §7.1, D23 to D25).
+/// What to report about a ReplicaSet with these pods (D23, D24, D25).
 pub(crate) fn observe(live: &LiveObject, pods: &[&PodDigest], rules: &Rules) -> Observation {
     let glance = Glance::at(live);
     let mut own: Vec<&PodDigest> = pods

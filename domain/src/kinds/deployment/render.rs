@@ -10,10 +10,10 @@ use crate::kinds::{RENDERER, Rules};
 use crate::labels;
 use crate::object::{LiveObject, Rendered, Resource};
 
-/// Seconds a pod must be ready before it counts as available (R6).
+/// Seconds a pod must be ready before it counts as available.
 const MIN_READY_SECONDS: u32 = 30;
 
-/// The ReplicaSet of a workload (resources.md §3.3).
+/// The ReplicaSet of a workload.
 ///
 /// Of the live one only the number of pods goes in, where an autoscaler may have a say in it.
 pub(crate) fn render(

@@ -92,7 +92,7 @@ fn namespace(reference: &ObjectRef) -> Value {
     })
 }
 
-/// Only sentinels of the same workspace and environment reach the workloads, on their ports (S3).
+/// Only sentinels of the same workspace and environment reach the workloads, on their ports.
 ///
 /// An environment belongs to one workspace. Should members ever name several, each workspace's
 /// sentinels get a rule of their own, with that workspace's ports.

@@ -10,10 +10,10 @@ use crate::canonical;
 use crate::kinds::Rules;
 use crate::labels;
 
-/// Customer code runs in this sandbox, always: no setting takes it away (S3, A14).
+/// Customer code runs in this sandbox, always: no setting takes it away.
 const RUNTIME_CLASS: &str = "gvisor";
 
-/// Taint of the nodes customer code runs on (S3, A17).
+/// Taint of the nodes customer code runs on.
 const UNTRUSTED_TAINT: (&str, &str) = ("karpenter.sh/nodepool", "untrusted");
 
 /// Zones, for spreading and for staying near sentinels.
@@ -75,7 +75,7 @@ fn pod_spec(desired: &DesiredDeployment, rules: &Rules) -> Value {
             "weight": 100,
             "podAffinityTerm": {
                 "topologyKey": TOPOLOGY_ZONE,
-                // Without it the term would look for sentinels in the workload's own namespace (R16).
+                // Without it the term would look for sentinels in the workload's own namespace.
                 "namespaces": [labels::SENTINEL_NAMESPACE],
                 "labelSelector": { "matchLabels": {
                     labels::ENVIRONMENT_ID: &*desired.environment_id,
@@ -140,7 +140,7 @@ fn container(desired: &DesiredDeployment, rules: &Rules) -> Value {
         "name": CONTAINER,
         "image": desired.image,
         "imagePullPolicy": "IfNotPresent",
-        // Number and protocol together are the key of the list (B23).
+        // Number and protocol together are the key of the list.
         "ports": [{ "containerPort": desired.port, "protocol": "TCP", "name": CONTAINER }],
         "env": environment::variables(desired),
         "resources": resources(desired, rules),
@@ -165,7 +165,7 @@ fn container(desired: &DesiredDeployment, rules: &Rules) -> Value {
     container
 }
 
-/// Limits as asked for; requests a fraction of them, at least one unit (R11).
+/// Limits as asked for; requests a fraction of them, at least one unit.
 fn resources(desired: &DesiredDeployment, rules: &Rules) -> Value {
     let divisor = rules.request_divisor.max(1);
     let quantities = |millicores: u64, mebibytes: u64| json!({ "cpu": format!("{millicores}m"), "memory": format!("{mebibytes}Mi") });

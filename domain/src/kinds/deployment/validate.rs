@@ -24,7 +24,7 @@ const MAX_ENCRYPTED_BYTES: usize = 1 << 20;
 
 /// Turns a message into a workload, or says why it can never be one.
 ///
-/// The first failing check wins; the order is that of the protocol (resources.md §3.1), then names
+/// The first failing check wins; the order is that of the fields of the message, then names
 /// (D15), labels, numbers, content.
 pub fn validate(input: DeploymentInput, rules: &Rules) -> Result<DesiredDeployment, Invalid> {
     for (field, value) in [

@@ -69,7 +69,7 @@ fn a_request_shows_no_message_in_its_debug() {
     assert!(!format!("{:?}", wire().heartbeat()).contains("us-east-1"));
 }
 
-/// unkeyed/unkey#6545, unkeyed/unkey#6544 (A12).
+/// unkeyed/unkey#6545, unkeyed/unkey#6544.
 #[test]
 fn every_field_reaches_the_domain_under_its_own_name() {
     let message = ApplyDeployment {
@@ -169,7 +169,7 @@ struct Field {
     number: u32,
 }
 
-/// unkeyed/unkey#6545, unkeyed/unkey#6544 (A12).
+/// unkeyed/unkey#6545, unkeyed/unkey#6544.
 #[test]
 fn every_field_of_the_protocol_has_its_row_in_the_field_table() {
     let files = Files::decode(FILE_DESCRIPTOR_SET).unwrap();

@@ -1,4 +1,4 @@
-//! T15: each planted defect is found, and soon.
+//! Each planted defect is found, and soon.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

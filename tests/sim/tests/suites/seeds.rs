@@ -1,4 +1,4 @@
-//! T7 and T17: everything at random.
+//! Everything at random.
 
 use krane_testsim::{Fault, Setup, all, number, plan_asked_for, run, scenario_asked_for, seeded};
 

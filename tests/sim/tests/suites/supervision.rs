@@ -1,4 +1,4 @@
-//! T6: every worker fails in every way at every one of its first messages.
+//! Every worker fails in every way at every one of its first messages.
 
 use krane_testsim::{ActorFault, Fault, Setup, WORKERS, scenarios, setup, words};
 

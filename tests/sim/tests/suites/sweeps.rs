@@ -1,4 +1,4 @@
-//! T1, T4, T5: one fault at every place of every scenario.
+//! One fault at every place of every scenario.
 
 use krane_testsim::{
     CallFault, EventFault, Extent, Fault, MessageFault, Setup, run, scenarios, setup, words,

@@ -91,7 +91,7 @@ fn the_first_create_has_at_least_the_minimum_of_the_policy() {
     assert_eq!(replicas(&fixed), Some(0));
 }
 
-/// ssa-facts.md §7: a field that krane owns and leaves out falls to 1.
+/// D11c: the API server sets a number that krane owns and leaves out to 1.
 #[test]
 fn while_krane_owns_the_number_the_live_one_is_rendered_for_exactly_that_version() {
     let live = live(&rendered(&sample(6, None), None), None);

@@ -92,7 +92,7 @@ fn check(
     assert_eq!(expected, BTreeMap::new(), "{unused}");
 }
 
-/// A12 (unkeyed/unkey deea720808, PR #6545; 131a54126f, PR #6544): a field of the message that
+/// unkeyed/unkey deea720808, PR #6545; 131a54126f, PR #6544: a field of the message that
 /// nothing consumes goes unnoticed for months.
 #[test]
 fn every_field_lands_at_its_documented_places() {
@@ -110,7 +110,7 @@ fn every_field_lands_at_its_documented_places() {
 /// Takes one field out of a message.
 type Clear = fn(&mut DeploymentInput);
 
-/// A12: an optional field that is absent leaves no trace.
+/// An optional field that is absent leaves no trace.
 #[test]
 fn an_absent_optional_field_leaves_no_trace() {
     let without: &[(u32, Clear)] = &[

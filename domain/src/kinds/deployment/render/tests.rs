@@ -46,7 +46,7 @@ fn all_rules() -> Rules {
     }
 }
 
-/// A13 (unkeyed/unkey a5090098c3, PR #5522; abe88a68b0, PR #5527; 5df245f7b8): memory in MiB was
+/// unkeyed/unkey a5090098c3, PR #5522; abe88a68b0, PR #5527; 5df245f7b8: memory in MiB was
 /// handed over as bytes, and limits went missing.
 #[test]
 fn limits_are_millicores_and_mebibytes_and_requests_never_exceed_them() {
@@ -84,7 +84,7 @@ fn the_request_divisor_is_a_setting_and_never_zero() {
     }
 }
 
-/// A17 (unkeyed/unkey 152f760a48, PR #6561; 01902778cf; 58f79d68ca): a toleration that does not
+/// unkeyed/unkey 152f760a48, PR #6561; 01902778cf; 58f79d68ca: a toleration that does not
 /// match the taint leaves pods pending for ever.
 #[test]
 fn the_toleration_is_the_one_of_the_untrusted_pool() {
@@ -100,7 +100,7 @@ fn the_toleration_is_the_one_of_the_untrusted_pool() {
     );
 }
 
-/// A55 (unkeyed/unkey 04e46f567a, fa3c831bbf, PR #4706): raw bytes in a variable broke the object.
+/// unkeyed/unkey 04e46f567a, fa3c831bbf, PR #4706: raw bytes in a variable broke the object.
 #[test]
 fn encrypted_variables_are_padded_base64_of_the_same_bytes() {
     let path = format!("{CONTAINER}.env[name=UNKEY_ENCRYPTED_ENV]");
@@ -117,7 +117,7 @@ fn encrypted_variables_are_padded_base64_of_the_same_bytes() {
     assert_eq!(lookup(&body(minimal_input()), &path), None);
 }
 
-/// B22 (kubernetes/kubernetes#131147): the port number is the key of its list.
+/// kubernetes/kubernetes#131147: the port number is the key of its list.
 #[test]
 fn a_changed_port_replaces_the_old_one() {
     let body = body(DeploymentInput {
@@ -132,7 +132,7 @@ fn a_changed_port_replaces_the_old_one() {
     );
 }
 
-/// B30 (kubernetes/kubernetes#101137, #75907): the kubelet expands `$(NAME)` and `$$`.
+/// kubernetes/kubernetes#101137, #75907: the kubelet expands `$(NAME)` and `$$`.
 #[test]
 fn variables_reach_the_process_literally_and_commands_verbatim() {
     let command = vec!["echo".to_owned(), "$(PORT)".to_owned(), "$$HOME".to_owned()];
@@ -227,7 +227,7 @@ fn the_template_hash_changes_with_the_template_only() {
     assert_ne!(hash(&body_by(minimal_input(), &all_rules())), base);
 }
 
-/// resources.md §3.8, beside the token of D30.
+/// A volume of its own for each pod, beside the token of D30.
 #[test]
 fn an_ephemeral_volume_is_a_claim_of_the_configured_class_at_data() {
     let rules = Rules {
@@ -260,7 +260,7 @@ fn policy(input: &mut DeploymentInput) -> &mut AutoscalingInput {
     policy.unwrap_or_else(|| panic!("it has one"))
 }
 
-/// The changes of C10, one per field.
+/// Those changes, one per field.
 fn changes() -> Vec<(&'static str, Change)> {
     vec![
         ("k8s_namespace", |input| {
@@ -316,7 +316,7 @@ fn changes() -> Vec<(&'static str, Change)> {
     ]
 }
 
-/// C10 (xlab-uiuc/acto, bugs.md): a changed field does nothing, or changing it back does not
+/// xlab-uiuc/acto, bugs.md: a changed field does nothing, or changing it back does not
 /// restore the former state.
 #[test]
 fn every_field_has_an_effect_that_changing_it_back_undoes() {
@@ -382,8 +382,8 @@ fn is_label_value(value: &str) -> bool {
 }
 
 proptest! {
-    /// A14 (unkeyed/unkey 61cc44f027, 9da927329a, 9ab8c661fa): a local change took the sandbox
-    /// away. B23 (argoproj/argo-cd#17568): items without their key fields are refused.
+    /// unkeyed/unkey 61cc44f027, 9da927329a, 9ab8c661fa: a local change took the sandbox
+    /// away. argoproj/argo-cd#17568: items without their key fields are refused.
     #[test]
     fn whatever_is_valid_renders_sandboxed_legal_and_without_duplicates(
         input in valid_input(), is_full in any::<bool>(),

@@ -39,7 +39,7 @@ pub(crate) fn is_public_variable(name: &str) -> bool {
     IDENTITY.contains(&name) || DESCRIPTIVE.contains(&name)
 }
 
-/// All variables, each name once, in a fixed order (resources.md §3.5).
+/// All variables, each name once, in a fixed order.
 pub(super) fn variables(desired: &DesiredDeployment) -> Vec<Value> {
     let mut variables = vec![
         variable("PORT", &desired.port.to_string()),
@@ -70,7 +70,7 @@ pub(super) fn variables(desired: &DesiredDeployment) -> Vec<Value> {
 }
 
 /// A variable whose value reaches the process as it is: the kubelet turns `$$` into `$` and
-/// expands `$(NAME)` otherwise (D17, B30).
+/// expands `$(NAME)` otherwise (D17).
 fn variable(name: &str, value: &str) -> Value {
     if value.is_empty() {
         // The API server drops an empty value; so nothing is sent that could differ.

@@ -28,7 +28,7 @@ pub(super) fn dns_label(field: &str, name: &str) -> Result<(), Invalid> {
     ))
 }
 
-/// A value that labels may have; empty is one (B31).
+/// A value that labels may have; empty is one.
 pub(super) fn label_value(field: &str, value: String) -> Result<String, Invalid> {
     let is_end = |c: char| c.is_ascii_alphanumeric();
     let is_legal = value.len() <= MAX_LENGTH

@@ -4,7 +4,7 @@ use crate::desired::Invalid;
 use crate::kinds::Rules;
 use crate::kinds::deployment::{Autoscaling, AutoscalingInput};
 
-/// The port of workloads that name none (S3).
+/// The port of workloads that name none.
 pub(in crate::kinds::deployment) const DEFAULT_PORT: u16 = 8080;
 
 /// 1,000 cores: no node is larger, and no sum of requests overflows.
@@ -28,7 +28,7 @@ pub(super) fn replicas(replicas: i32, rules: &Rules) -> Result<u32, Invalid> {
     at_most_allowed("replicas", count, rules)
 }
 
-/// The bounds and targets of an autoscaler, when one is wanted (W7).
+/// The bounds and targets of an autoscaler, when one is wanted.
 pub(super) fn autoscaling(
     policy: Option<AutoscalingInput>,
     rules: &Rules,

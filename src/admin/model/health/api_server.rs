@@ -1,0 +1,109 @@
+//! Whether the cluster can be seen at all. If not, all that is shown of it is old.
+
+use std::time::Duration;
+
+use super::{Findings, Problem, many};
+use crate::admin::model::{BrokenWatchView, ControllerView, Level, Stamp};
+
+/// A watch that breaks and is back sooner is nothing to talk about.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Finds watches that do not work. Whether the API server answers nobody.
+pub(super) fn look(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) -> bool {
+    let is_away = controllers.iter().any(|it| is_unanswered(it, now));
+    if is_away {
+        away(controllers, now, findings);
+    } else {
+        for controller in controllers {
+            some_broken(controller, now, findings);
+        }
+    }
+    is_away
+}
+
+/// What has been broken for a while, the longest first.
+fn broken(controller: &ControllerView, now: Stamp) -> Vec<&BrokenWatchView> {
+    let watches = controller.watches.broken.iter();
+    watches
+        .filter(|watch| now.since(&watch.since) >= PATIENCE)
+        .collect()
+}
+
+fn is_unanswered(controller: &ControllerView, now: Stamp) -> bool {
+    let broken = broken(controller, now);
+    let kinds = &controller.watches.kinds;
+    let missing = &controller.kinds_missing;
+    let is_broken = |kind: &&str| broken.iter().any(|watch| watch.kind == *kind);
+    !broken.is_empty()
+        && !broken.iter().any(|watch| watch.refused)
+        && kinds
+            .iter()
+            .all(|kind| is_broken(kind) || missing.contains(kind))
+}
+
+fn away(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) {
+    let all = controllers.iter().flat_map(|it| broken(it, now));
+    let Some(first) = all.min_by_key(|watch| watch.since) else {
+        return;
+    };
+    let wait = controllers.iter().flat_map(|it| &it.quarantine);
+    let waiting = match wait.filter(|it| it.kind == "retrying").count() {
+        0 => String::new(),
+        count => format!("; {} for it", waits(count)),
+    };
+    let words = "the Kubernetes API does not answer";
+    findings.count(Level::Bad, words.to_owned());
+    findings.add(Problem {
+        level: Level::Bad,
+        what: "The Kubernetes API does not answer".to_owned(),
+        why: Some(format!(
+            "{}; what is shown of the cluster is as of {} UTC{waiting}",
+            first.error,
+            first.since.clock()
+        )),
+        remedy: "check the API server and the way to it; krane keeps trying, nothing is lost"
+            .to_owned(),
+        next_try: None,
+        part: "controllers",
+    });
+}
+
+fn waits(count: usize) -> String {
+    let verb = if count == 1 { "waits" } else { "wait" };
+    format!("{} {verb}", many(count, "object"))
+}
+
+fn some_broken(controller: &ControllerView, now: Stamp, findings: &mut Findings) {
+    let broken = broken(controller, now);
+    let Some(first) = broken.first() else { return };
+    let name = controller.name;
+    findings.count(
+        Level::Bad,
+        format!("{} of {name} broken", many_watches(broken.len())),
+    );
+    let kinds: Vec<&str> = broken.iter().map(|watch| watch.kind).collect();
+    findings.add(Problem {
+        level: Level::Bad,
+        what: format!("{name} does not see changes of {}", kinds.join(", ")),
+        why: Some(format!(
+            "{}; what is shown of them is as of {} UTC",
+            first.error,
+            first.since.clock()
+        )),
+        remedy: if first.refused {
+            "check krane's ClusterRole and its credentials; krane keeps trying, nothing is lost"
+        } else {
+            "check the API server and the way to it; krane keeps trying, nothing is lost"
+        }
+        .to_owned(),
+        next_try: None,
+        part: "controllers",
+    });
+}
+
+fn many_watches(count: usize) -> String {
+    match count {
+        1 => "1 watch".to_owned(),
+        _ => format!("{count} watches"),
+    }
+}
