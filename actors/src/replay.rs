@@ -23,7 +23,7 @@ use crate::stream::StreamMessage;
 
 mod pump;
 
-/// A replay that shows lower versions than known is repeated after this long.
+/// A replay that shows versions older than known is repeated after this long.
 const SECOND_LOOK: Duration = Duration::from_secs(30);
 /// Part of the interval that jitter may take off.
 const JITTER: f64 = 0.1;
@@ -70,7 +70,7 @@ pub struct Replay {
     pub reading: JoinSet<()>,
     /// What the replay under way showed.
     pub under_way: replay::Replay,
-    /// Objects that the last replay showed in lower versions than known.
+    /// Objects that the last replay showed in versions older than known.
     pub suspects: BTreeSet<ObjectKey>,
 }
 
@@ -144,18 +144,18 @@ impl Replay {
             return;
         }
         let suspects = std::mem::take(&mut self.suspects);
-        let lower = replay.lower();
-        if suspects.is_empty() && !lower.is_empty() {
+        let older = replay.older();
+        if suspects.is_empty() && !older.is_empty() {
             tracing::warn!(
                 controller = self.store.controller().name(),
-                objects = lower.len(),
+                objects = older.len(),
                 "a replay shows older states than are known; it is repeated"
             );
-            self.suspects = lower.into_keys().collect();
+            self.suspects = older.into_keys().collect();
             context.later(SECOND_LOOK, ReplayMessage::Begin);
             return;
         }
-        let states = replay::confirmed(&suspects, lower);
+        let states = replay::confirmed(&suspects, older);
         if !states.is_empty() {
             self.adopt(states, context);
         }

@@ -211,13 +211,13 @@ impl Memory {
 
     /// Takes in a state that a full replay shows (D8). Returns whether there is work.
     pub fn receive_replayed(&mut self, replay: &mut Replay, state: State, now: Moment) -> bool {
-        let known = self.backlog.known_version(&state.key, state.version);
-        match replay.show(state, known) {
+        let age = self.backlog.age(&state);
+        match replay.show(state, age) {
             Shown::News(state) => {
                 self.receive(StreamItem::State(state), now);
                 true
             }
-            Shown::Known | Shown::Lower => {
+            Shown::Known | Shown::Older => {
                 self.stream.replayed += 1;
                 false
             }
@@ -281,7 +281,10 @@ impl Memory {
     /// Something left a watch.
     pub fn lose(&mut self, item: &Item, now: Moment) {
         let effects = match item {
-            Item::Object(live) => self.view.remove(&live.reference, &live.uid),
+            Item::Object(live) => {
+                self.view
+                    .remove(&live.reference, &live.uid, live.resource_version)
+            }
             Item::Pod(pod) => self.view.remove_pod(&pod.namespace, &pod.name, &pod.uid),
         };
         self.take_effects(effects, now);

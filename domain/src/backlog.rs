@@ -135,6 +135,7 @@ impl Backlog {
         }
         entry.highest = state.version;
         entry.has_stream_state = true;
+        entry.is_answered = false;
         self.replace(&key, state, now);
         Receipt::Accepted
     }
@@ -180,6 +181,7 @@ impl Backlog {
         };
         // The stream may name it again, with the version it had: then it is wanted again (D7).
         entry.has_stream_state &= !matches!(state.change, Ok(Change::Delete));
+        entry.is_answered = true;
         self.replace(&work, state, now);
         AnswerReceipt::Adopted
     }
@@ -194,6 +196,7 @@ impl Backlog {
             let entry = self.entries.entry(key.clone()).or_default();
             entry.highest = state.version;
             entry.has_stream_state = true;
+            entry.is_answered = false;
             entry.stream_at = Some(now);
             self.replace(&key, state, now);
         }

@@ -16,6 +16,9 @@ use crate::planted::{Bug, is_planted};
 use crate::pod::PodDigest;
 use removed::RemovedUids;
 
+/// The version of an object that was deleted: nothing that is said of it can be newer.
+pub const GONE: u64 = u64::MAX;
+
 /// The cluster as one controller sees it.
 #[derive(Debug)]
 pub struct View {
@@ -65,9 +68,11 @@ impl View {
     pub fn insert(&mut self, live: impl Into<Arc<LiveObject>>) -> Effects {
         let live = live.into();
         let mut effects = Effects::default();
-        if self.removed.contains(&live.uid) {
+        if self.removed.hides(&live.uid, live.resource_version) {
             return effects;
         }
+        // It only lost our label for a while.
+        self.removed.restore(&live.uid);
         let known = self.objects.get(&live.reference);
         if known.is_some_and(|known| known.resource_version >= live.resource_version) {
             return effects;
@@ -78,7 +83,7 @@ impl View {
                 || known.is_terminating != live.is_terminating
         });
         if let Some(old) = known.filter(|known| known.uid != live.uid).cloned() {
-            effects.merge(self.remove(&old.reference, &old.uid));
+            effects.merge(self.remove(&old.reference, &old.uid, GONE));
         }
         if is_news {
             self.note(&live, &mut effects);
@@ -90,8 +95,9 @@ impl View {
         effects
     }
 
-    /// The object with this uid is gone, or no longer carries our label.
-    pub fn remove(&mut self, reference: &ObjectRef, uid: &str) -> Effects {
+    /// The object with this uid is gone, or no longer carries our label, as of resource version
+    /// `version`: what is said of it up to there is old. [`GONE`]: it cannot come back.
+    pub fn remove(&mut self, reference: &ObjectRef, uid: &str, version: u64) -> Effects {
         let mut effects = Effects::default();
         let Some(live) = self
             .objects
@@ -102,7 +108,7 @@ impl View {
             return effects;
         };
         self.objects.remove(reference);
-        self.removed.insert(Arc::clone(&live.uid));
+        self.removed.insert(Arc::clone(&live.uid), version);
         self.note(&live, &mut effects);
         if reference.resource == self.primary {
             let key = reference.key();
@@ -205,7 +211,7 @@ impl View {
             .cloned()
             .collect();
         for live in gone {
-            effects.merge(self.remove(&live.reference, &live.uid));
+            effects.merge(self.remove(&live.reference, &live.uid, resource_version));
         }
         effects
     }

@@ -8,6 +8,7 @@ use krane_domain::drift::{self, Decision, FuseMemory};
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::RefusalClass;
+use krane_domain::view;
 
 use crate::events::Happening;
 
@@ -230,13 +231,9 @@ async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop
             Err(being_deleted(&reference.to_string()).into())
         }
         Some(metadata) => {
-            let was_ours = context.store.with(|memory| {
-                let was_ours = memory.view.was_ours(&metadata.uid);
-                if metadata.is_ours() {
-                    memory.view.restore(&metadata.uid);
-                }
-                was_ours
-            });
+            let was_ours = context
+                .store
+                .with(|memory| memory.view.was_ours(&metadata.uid));
             if metadata.is_ours() {
                 refresh(rendered, context).await?;
                 Ok(Place::Seen)
@@ -353,7 +350,9 @@ async fn refresh(rendered: &Rendered, context: &LaneContext) -> Result<(), Stop>
         Ok(None) => {
             context.store.with(|memory| {
                 if let Some(known) = memory.view.get(reference).cloned() {
-                    let effects = memory.view.remove(reference, &known.uid);
+                    // A server that lags may not know it yet: what is shown again is believed.
+                    let before = known.resource_version.saturating_sub(1);
+                    let effects = memory.view.remove(reference, &known.uid, before);
                     memory.take_effects(effects, now);
                 }
             });
@@ -370,7 +369,8 @@ fn forget_namespace(rendered: &Rendered, context: &LaneContext) {
     context.store.with(|memory| {
         memory.foreign_namespaces.remove(namespace);
         if let Some(known) = memory.view.get(&reference).cloned() {
-            memory.view.remove(&reference, &known.uid);
+            let before = known.resource_version.saturating_sub(1);
+            memory.view.remove(&reference, &known.uid, before);
         }
     });
 }
@@ -400,7 +400,7 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<(
             let now = context.board.now();
             context.store.with(|memory| {
                 memory.fuses.remove(reference);
-                let effects = memory.view.remove(reference, &live.uid);
+                let effects = memory.view.remove(reference, &live.uid, view::GONE);
                 memory.to_observe.extend(effects.observe);
                 for key in effects.look {
                     if matches!(key, krane_domain::ids::WorkKey::Shared(_)) {

@@ -68,6 +68,8 @@ pub(super) struct Entry {
     pub(super) state: Option<Arc<State>>,
     pub(super) highest: u64,
     pub(super) has_stream_state: bool,
+    /// Whether the state is an answer's, which carries no version of its own.
+    pub(super) is_answered: bool,
     pub(super) stream_at: Option<Moment>,
     pub(super) settled: Option<Settled>,
     pub(super) phase: Phase,

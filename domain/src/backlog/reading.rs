@@ -1,10 +1,12 @@
 //! What others read of the backlog.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::{Backlog, InTrouble, Settled};
 use crate::desired::State;
 use crate::ids::{ObjectKey, WorkKey};
+use crate::replay::Age;
 
 impl Backlog {
     /// Where the stream goes on after a reconnect.
@@ -69,11 +71,25 @@ impl Backlog {
         self.entries.get(key)?.in_trouble(key)
     }
 
-    /// The newest version known of an object that a replay shows in version `shown`, if there is
-    /// one to compare with. What the control plane had forgotten is news when it is named again in
-    /// the version it had (D7), and older than known in a lower one.
-    pub fn known_version(&self, key: &ObjectKey, shown: u64) -> Option<u64> {
-        let entry = self.entries.get(&WorkKey::Workload(key.clone()))?;
-        (entry.has_stream_state || shown < entry.highest).then_some(entry.highest)
+    /// How a state that a full replay shows stands to what is known of its object. What the control
+    /// plane had forgotten is news when it is named again in the version it had (D7). Another
+    /// content under a known version is as doubtful as a lower version: one that was restored gives
+    /// its numbers a second time. Only what an answer said may differ from the stream's.
+    pub fn age(&self, shown: &State) -> Age {
+        let Some(entry) = self.entries.get(&WorkKey::Workload(shown.key.clone())) else {
+            return Age::Newer;
+        };
+        let differs = entry.state.as_ref().is_some_and(|known| {
+            !entry.is_answered && known.version == shown.version && known.change != shown.change
+        });
+        match shown.version.cmp(&entry.highest) {
+            // The version of a broken message says nothing.
+            Ordering::Less if shown.version == 0 => Age::Known,
+            Ordering::Less => Age::Older,
+            Ordering::Equal if !entry.has_stream_state => Age::Newer,
+            Ordering::Equal if differs => Age::Older,
+            Ordering::Equal => Age::Known,
+            Ordering::Greater => Age::Newer,
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 use super::{AnswerReceipt, Backlog, FAIRNESS, Outcome, Receipt, Task, Trouble, TroubleKind};
 use crate::desired::{Change, Invalid, State};
 use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
+use crate::replay::Age;
 
 mod property;
 
@@ -58,12 +59,27 @@ fn trouble(kind: TroubleKind) -> Outcome {
 #[test]
 fn what_was_forgotten_is_older_than_known_in_a_lower_version_and_news_in_the_version_it_had() {
     let mut backlog = Backlog::default();
-    assert_eq!(backlog.known_version(&key("a"), 1), None);
+    assert_eq!(backlog.age(&wants("a", 1)), Age::Newer);
     backlog.receive(wants("a", 7), at(0));
     let receipt = backlog.answer(&key("a"), Ok(Change::Delete), at(5), at(6));
     assert_eq!(receipt, AnswerReceipt::Adopted);
-    assert_eq!(backlog.known_version(&key("a"), 6), Some(7));
-    assert_eq!(backlog.known_version(&key("a"), 7), None);
+    assert_eq!(backlog.age(&wants("a", 6)), Age::Older);
+    assert_eq!(backlog.age(&wants("a", 7)), Age::Newer);
+}
+
+/// After a restore the control plane gives its numbers a second time. What was deleted under such
+/// a number is asked about by nobody, and was never wanted again.
+#[test]
+fn another_state_under_a_known_version_is_doubtful_unless_an_answer_made_the_difference() {
+    let mut backlog = Backlog::default();
+    backlog.receive(unwants("a", 7), at(0));
+    assert_eq!(backlog.age(&unwants("a", 7)), Age::Known);
+    assert_eq!(backlog.age(&wants("a", 7)), Age::Older);
+    backlog.receive(unwants("b", 8), at(0));
+    backlog.answer(&key("b"), wants("b", 8).change, at(5), at(6));
+    assert_eq!(backlog.age(&unwants("b", 8)), Age::Known);
+    backlog.receive(unwants("b", 9), at(7));
+    assert_eq!(backlog.age(&wants("b", 9)), Age::Older);
 }
 
 /// Enough bad states would stop the stream for good if they filled the backlog.

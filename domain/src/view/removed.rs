@@ -1,6 +1,6 @@
 //! The uids of objects that are gone.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// How many are remembered: far more than can be on their way at once.
@@ -10,12 +10,13 @@ const REMEMBERED: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct RemovedUids {
     in_order: VecDeque<Arc<str>>,
-    uids: BTreeSet<Arc<str>>,
+    /// Up to which resource version nothing that is said of the object is news.
+    uids: BTreeMap<Arc<str>, u64>,
 }
 
 impl RemovedUids {
-    pub(super) fn insert(&mut self, uid: Arc<str>) {
-        if !self.uids.insert(Arc::clone(&uid)) {
+    pub(super) fn insert(&mut self, uid: Arc<str>, version: u64) {
+        if self.uids.insert(Arc::clone(&uid), version).is_some() {
             return;
         }
         self.in_order.push_back(uid);
@@ -27,11 +28,16 @@ impl RemovedUids {
     }
 
     pub(super) fn contains(&self, uid: &str) -> bool {
-        self.uids.contains(uid)
+        self.uids.contains_key(uid)
+    }
+
+    /// Whether this version of the object is from before it left.
+    pub(super) fn hides(&self, uid: &str, version: u64) -> bool {
+        self.uids.get(uid).is_some_and(|left| version <= *left)
     }
 
     pub(super) fn restore(&mut self, uid: &str) {
-        if self.uids.remove(uid) {
+        if self.uids.remove(uid).is_some() {
             self.in_order.retain(|known| **known != *uid);
         }
     }
@@ -45,8 +51,8 @@ mod tests {
     fn the_latest_are_remembered_and_the_oldest_forgotten() {
         let mut removed = RemovedUids::default();
         for number in 0..=REMEMBERED {
-            removed.insert(number.to_string().into());
-            removed.insert(number.to_string().into());
+            removed.insert(number.to_string().into(), 1);
+            removed.insert(number.to_string().into(), 1);
         }
         assert!(!removed.contains("0") && removed.contains("1"));
         removed.restore("1");

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::View;
+use super::{GONE, View};
 use crate::ids::{ObjectKey, SharedKey, WorkKey};
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Resource};
@@ -71,8 +71,12 @@ fn a_deleted_object_does_not_come_back_through_a_late_answer() {
     let mut view = View::new(Resource::ReplicaSet);
     view.insert(live("a", "u1", 5, 7));
     let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
-    assert!(view.remove(&reference, "u1").look.contains(&workload("a")));
-    view.insert(live("a", "u1", 6, 7));
+    assert!(
+        view.remove(&reference, "u1", 9)
+            .look
+            .contains(&workload("a"))
+    );
+    view.insert(live("a", "u1", 9, 7));
     assert!(view.get(&reference).is_none());
     view.insert(live("a", "u2", 7, 7));
     assert!(
@@ -81,13 +85,29 @@ fn a_deleted_object_does_not_come_back_through_a_late_answer() {
     );
 }
 
+/// Nobody but a person gives it back to a workload whose state is bad.
+#[test]
+fn an_object_that_gets_our_label_back_is_seen_again() {
+    let mut view = View::new(Resource::ReplicaSet);
+    view.insert(live("a", "u1", 5, 7));
+    let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
+    view.remove(&reference, "u1", 6);
+    assert!(view.was_ours("u1"));
+    let effects = view.insert(live("a", "u1", 8, 7));
+    assert!(effects.observe.contains(&ObjectKey::new("ns", "a")));
+    assert!(view.get(&reference).is_some() && !view.was_ours("u1"));
+    view.remove(&reference, "u1", GONE);
+    view.insert(live("a", "u1", 10, 7));
+    assert!(view.get(&reference).is_none(), "it was deleted");
+}
+
 #[test]
 fn the_deletion_of_a_predecessor_leaves_its_successor() {
     let mut view = View::new(Resource::ReplicaSet);
     view.insert(live("a", "u1", 5, 7));
     view.insert(live("a", "u2", 6, 7));
     let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
-    assert!(view.remove(&reference, "u1").look.is_empty());
+    assert!(view.remove(&reference, "u1", 9).look.is_empty());
     assert!(view.get(&reference).is_some());
 }
 
@@ -158,7 +178,7 @@ fn when_one_of_two_workloads_of_a_name_goes_the_other_is_observed() {
     other.reference = ObjectRef::new(Resource::ReplicaSet, "other", "a");
     view.insert(other);
     assert_eq!(view.name_conflicts(), 1);
-    let effects = view.remove(&ObjectRef::new(Resource::ReplicaSet, "ns", "a"), "u1");
+    let effects = view.remove(&ObjectRef::new(Resource::ReplicaSet, "ns", "a"), "u1", 9);
     assert!(effects.observe.contains(&ObjectKey::new("other", "a")));
     assert_eq!(view.name_conflicts(), 0);
 }
