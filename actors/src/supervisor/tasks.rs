@@ -9,7 +9,7 @@ use ractor::{ActorCell, ActorRef};
 use tokio::task::JoinSet;
 
 use crate::cause::Cause;
-use crate::status::StatusBoard;
+use crate::status::{Occupancy, StatusBoard};
 use crate::supervisor::{ChildSpec, Preparation, Shutdown, Surroundings};
 
 /// What a supervisor's own tasks tell it.
@@ -38,13 +38,17 @@ pub(super) enum Report {
 pub(super) struct Tasks {
     running: JoinSet<()>,
     supervisor: ActorRef<Report>,
+    /// Each task has a share: a supervisor that was killed is not gone before the last of them,
+    /// which another thread may just be working on, and which may start a child in its name.
+    occupancy: Arc<Occupancy>,
 }
 
 impl Tasks {
-    pub(super) fn new(supervisor: ActorRef<Report>) -> Self {
+    pub(super) fn new(supervisor: ActorRef<Report>, occupancy: Arc<Occupancy>) -> Self {
         Self {
             running: JoinSet::new(),
             supervisor,
+            occupancy,
         }
     }
 
@@ -60,9 +64,11 @@ impl Tasks {
 
     fn spawn(&mut self, work: impl Future<Output = Report> + Send + 'static) {
         let supervisor = self.supervisor.clone();
+        let occupancy = Arc::clone(&self.occupancy);
         self.running.spawn(async move {
             // A supervisor that is gone needs no report.
             let _ = supervisor.cast(work.await);
+            drop(occupancy);
         });
     }
 

@@ -47,7 +47,7 @@ pub(super) struct Work {
     pub(super) chance: fastrand::Rng,
     /// Ends of actors that are not known yet: a child can end before its start is reported.
     pub(super) early_ends: BTreeMap<ActorId, Ending>,
-    _occupancy: Occupancy,
+    _occupancy: Arc<Occupancy>,
 }
 
 impl Actor for Supervisor {
@@ -141,7 +141,7 @@ impl Work {
         let board = &surroundings.board;
         let now = board.now();
         let status = board.cell(&spec.path, None);
-        let occupancy = Occupancy::begin(board, &status, myself.get_cell());
+        let occupancy = Arc::new(Occupancy::begin(board, &status, myself.get_cell()));
         let budget = Budget::new(spec.intensity, spec.period);
         let children = spec
             .children
@@ -154,7 +154,7 @@ impl Work {
         Self {
             myself: myself.get_cell(),
             chance: fastrand::Rng::with_seed(surroundings.seed ^ hash(&spec.path)),
-            tasks: Tasks::new(myself),
+            tasks: Tasks::new(myself, Arc::clone(&occupancy)),
             is_prepared: spec.prepare.is_none(),
             spec,
             surroundings,
