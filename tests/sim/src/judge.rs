@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krane_actors::ports::{Answer, Item, Listed};
-use krane_domain::desired::{Change, State};
+use krane_domain::desired::{Change, Invalid, State};
 use krane_domain::ids::ObjectKey;
+use krane_domain::kinds::Rules;
 use krane_domain::labels;
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_domain::report::{InstanceStatus, Report};
@@ -42,6 +43,17 @@ fn is_terminating(object: &Value) -> bool {
 /// The stamp of the state that an object was last applied from.
 pub(crate) fn stamp(object: &Value) -> Option<u64> {
     label(object, labels::BUILD_ID).and_then(stamp_of)
+}
+
+fn wanted(change: &Result<Change, Invalid>) -> ReceivedWant {
+    match change {
+        Ok(Change::Apply(desired)) => {
+            let rendered = desired.render(&Rules::default(), None);
+            ReceivedWant::Apply(stamp(&rendered.body).unwrap_or_default())
+        }
+        Ok(Change::Delete) => ReceivedWant::Delete,
+        Err(_) => ReceivedWant::Poison,
+    }
 }
 
 impl Ledger {
@@ -173,6 +185,17 @@ impl Ledger {
         }
     }
 
+    /// A delete was carried out.
+    pub(crate) fn carried_out_delete(&mut self, object: &ObjectRef) {
+        if object.resource == Resource::ReplicaSet {
+            let key = object.key();
+            let received = self.received.get(&key).into_iter().flatten();
+            if let Some(newest) = received.map(|state| state.version).max() {
+                self.deleted.insert(key, newest);
+            }
+        }
+    }
+
     /// S5: a call that changes this object begins.
     pub(crate) fn begin_write(&mut self, object: &str) {
         let writing = self.writing.entry(object.to_owned()).or_default();
@@ -214,11 +237,21 @@ impl Ledger {
         }
     }
 
-    /// An answer reaches the process.
-    pub(crate) fn answer(&mut self, key: &ObjectKey, answer: &Answer) {
+    /// An answer reaches the process, to a question asked then.
+    pub(crate) fn answer(&mut self, key: &ObjectKey, answer: &Answer, asked: Instant) {
         match answer {
             Answer::State { change, .. } => {
                 self.not_found.remove(key);
+                let is_newest = self.spoken_of.get(key).is_none_or(|at| *at < asked);
+                if let Some(received) = self.received.get_mut(key)
+                    && let Some(newest) = received.iter().map(|state| state.version).max()
+                    && is_newest
+                {
+                    received.push(Received {
+                        version: newest,
+                        wants: wanted(change),
+                    });
+                }
                 if matches!(change, Ok(Change::Delete)) {
                     self.told_to_delete.insert(key.clone());
                 }
@@ -236,14 +269,8 @@ impl Ledger {
         if matches!(state.change, Ok(Change::Delete)) {
             self.told_to_delete.insert(state.key.clone());
         }
-        let wants = match &state.change {
-            Ok(Change::Apply(desired)) => {
-                let rendered = desired.render(&krane_domain::kinds::Rules::default(), None);
-                ReceivedWant::Apply(stamp(&rendered.body).unwrap_or_default())
-            }
-            Ok(Change::Delete) => ReceivedWant::Delete,
-            Err(_) => ReceivedWant::Poison,
-        };
+        self.spoken_of.insert(state.key.clone(), Instant::now());
+        let wants = wanted(&state.change);
         let received = self.received.entry(state.key.clone()).or_default();
         if let ReceivedWant::Apply(stamp) = wants
             && received.iter().any(|known| known.version > state.version)
@@ -251,8 +278,11 @@ impl Ledger {
         {
             self.outdated.insert((state.key.clone(), stamp));
         }
-        // What becomes visible behind the cursor cannot hold it back.
-        if state.version <= cursor {
+        self.highest = self.highest.max(state.version);
+        // What becomes visible behind the cursor cannot hold it back, nor behind where it may be
+        // by the time the message is read.
+        let is_late = self.is_disordered && state.version < self.highest;
+        if state.version <= cursor || is_late {
             return;
         }
         received.push(Received {
@@ -275,7 +305,7 @@ impl Ledger {
             let mut covering = received
                 .iter()
                 .filter(|state| state.version >= newest.version);
-            if !covering.any(|state| self.is_applied(admin, key, state.wants)) {
+            if !covering.any(|state| self.is_applied(admin, key, state)) {
                 ahead = Some(format!(
                     "a stream begins behind {cursor}, and {key} in version {} was not applied",
                     newest.version
@@ -287,9 +317,11 @@ impl Ledger {
         }
     }
 
-    fn is_applied(&self, admin: &Admin, key: &ObjectKey, wants: ReceivedWant) -> bool {
-        match wants {
+    fn is_applied(&self, admin: &Admin, key: &ObjectKey, state: &Received) -> bool {
+        let version = state.version;
+        match state.wants {
             ReceivedWant::Apply(stamp) => self.reached.get(key).is_some_and(|at| *at >= stamp),
+            ReceivedWant::Delete if self.deleted.get(key).is_some_and(|at| *at >= version) => true,
             ReceivedWant::Delete => {
                 let reference = ObjectRef::new(Resource::ReplicaSet, &*key.namespace, &*key.name);
                 let live = admin.get(&reference);

@@ -59,6 +59,14 @@ pub(crate) struct Ledger {
     pub(crate) reached: BTreeMap<ObjectKey, u64>,
     /// What the present incarnation received.
     pub(crate) received: BTreeMap<ObjectKey, Vec<Received>>,
+    /// Up to which version each workload was deleted by the present incarnation.
+    pub(crate) deleted: BTreeMap<ObjectKey, u64>,
+    /// The highest version that the present incarnation received.
+    pub(crate) highest: u64,
+    /// Whether rows come in any order.
+    pub(crate) is_disordered: bool,
+    /// When the stream last spoke of each workload.
+    pub(crate) spoken_of: BTreeMap<ObjectKey, Instant>,
     /// Stamps that the present incarnation met only when it knew a newer one of that workload.
     pub(crate) outdated: BTreeSet<(ObjectKey, u64)>,
     /// Calls that change an object and have not ended, by object.
@@ -108,6 +116,10 @@ impl Ledger {
             floor: BTreeMap::new(),
             reached: BTreeMap::new(),
             received: BTreeMap::new(),
+            deleted: BTreeMap::new(),
+            highest: 0,
+            is_disordered: false,
+            spoken_of: BTreeMap::new(),
             outdated: BTreeSet::new(),
             writing: BTreeMap::new(),
             shown: BTreeSet::new(),
@@ -172,8 +184,7 @@ impl Ledger {
     /// A new process begins: it knows nothing.
     pub(crate) fn begin_epoch(&mut self) {
         self.epoch += 1;
-        self.received.clear();
-        self.outdated.clear();
+        self.forget_received();
         self.shown.clear();
         self.disowned.clear();
         self.was_lagging = false;
@@ -184,6 +195,15 @@ impl Ledger {
         }
         let line = format!("process {} starts", self.epoch);
         self.note(&line);
+    }
+
+    /// What was received counts no more: it starts from nothing, or what was said is not true any
+    /// more.
+    pub(crate) fn forget_received(&mut self) {
+        self.received.clear();
+        self.outdated.clear();
+        self.deleted.clear();
+        self.highest = 0;
     }
 
     pub(crate) fn want(&mut self, key: &ObjectKey, want: Want) {

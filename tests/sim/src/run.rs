@@ -1,8 +1,8 @@
 //! One run: chaos, then quiet.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -25,12 +25,16 @@ use crate::world::{Deed, Undo, World};
 const CONVERGENCE: Duration = Duration::from_secs(120);
 /// Two full replays and what is between them, where only they can find out (D8).
 const REPLAYS: Duration = Duration::from_secs(1500);
+/// How often, at least, an object that somebody else must put right is looked at.
+const RARELY: Duration = Duration::from_secs(900);
 /// How long the last report may take.
 const REPORTS: Duration = Duration::from_secs(90);
 /// How long nothing may be written when there is nothing to write.
 const SILENCE: Duration = Duration::from_secs(600);
 /// The longest pause of a parked controller, jitter included.
 const PARKED: Duration = Duration::from_secs(900);
+/// What a hook in an actor panics with.
+const PLANNED_PANIC: &str = "fault hook";
 /// How often things that nobody announces are looked at.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -90,8 +94,22 @@ struct Driver {
     patience: Option<Duration>,
 }
 
+/// Panics that were planned are told by the trace, not on stderr.
+fn keep_planned_panics_quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let earlier = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if info.payload_as_str() != Some(PLANNED_PANIC) {
+                earlier(info);
+            }
+        }));
+    });
+}
+
 /// Runs everything on this thread, from the first to the last moment.
 pub fn run(setup: &Setup) -> Outcome {
+    keep_planned_panics_quiet();
     #[cfg(feature = "hooks")]
     krane_domain::planted::plant(setup.bug);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -284,8 +302,7 @@ impl Driver {
             self.shared.with(|ledger| {
                 ledger.count("seen parked");
                 // It starts over from nothing, like a new process.
-                ledger.received.clear();
-                ledger.outdated.clear();
+                ledger.forget_received();
                 if ledger.has_history {
                     ledger.floor.clear();
                 }
@@ -363,7 +380,10 @@ impl Driver {
         self.until("L2", REPORTS, |driver| quiet::untold(&driver.shared))
             .await?;
         // A writer that is slow to rest is given the time that the specification gives it.
-        self.pass(Instant::now() + CONVERGENCE).await?;
+        let has_squatters = self.plan.has(|fault| matches!(fault, WorldFault::Squat(_)));
+        // What a person has to mend is looked at rarely.
+        let rest = if has_squatters { RARELY } else { CONVERGENCE };
+        self.pass(Instant::now() + rest).await?;
         let before = self.shared.with(|ledger| ledger.writes);
         self.pass(Instant::now() + SILENCE).await?;
         let writes = self.shared.with(|ledger| ledger.writes) - before;

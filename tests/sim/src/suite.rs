@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -25,6 +26,8 @@ pub struct Summary {
     pub applied: u64,
     /// Virtual hours.
     pub hours: f64,
+    /// How long they took, all cores at work.
+    pub took: Duration,
     /// The first failures, with what it takes to see them again.
     pub failures: Vec<String>,
 }
@@ -44,8 +47,9 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} runs, {:.0} virtual hours, {} states applied, {} failed",
+            "{} runs in {:.0} s, {:.0} virtual hours, {} states applied, {} failed",
             self.runs,
+            self.took.as_secs_f64(),
             self.hours,
             self.applied,
             self.failures.len()
@@ -106,6 +110,7 @@ pub fn plan_asked_for() -> Option<Result<Plan, String>> {
 /// Does all of these, on as many threads as there are cores. A failing one is cut down to what it
 /// takes. Each comes with the words that repeat it.
 pub fn all(setups: &[(String, Setup)]) -> Summary {
+    let began = Instant::now();
     let next = AtomicUsize::new(0);
     let summary = Mutex::new(Summary::default());
     std::thread::scope(|scope| {
@@ -124,7 +129,9 @@ pub fn all(setups: &[(String, Setup)]) -> Summary {
             });
         }
     });
-    summary.into_inner()
+    let mut summary = summary.into_inner();
+    summary.took = began.elapsed();
+    summary
 }
 
 fn describe(words: &str, setup: &Setup, violation: &str, earlier: usize) -> String {

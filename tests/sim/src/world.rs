@@ -132,12 +132,15 @@ impl World {
             }
             WorldFault::CutStreams => control.cut_streams("unavailable"),
             WorldFault::HoldHeaders(hold) => control.hold_headers_back(hold),
-            WorldFault::Order(order) => control.replay_order(match order % 4 {
-                0 => Order::ByVersion,
-                1 => Order::Twice,
-                2 => Order::Reversed,
-                _ => Order::Shuffled,
-            }),
+            WorldFault::Order(order) => {
+                shared.with(|ledger| ledger.is_disordered |= order % 4 >= 2);
+                control.replay_order(match order % 4 {
+                    0 => Order::ByVersion,
+                    1 => Order::Twice,
+                    2 => Order::Reversed,
+                    _ => Order::Shuffled,
+                });
+            }
             WorldFault::History => {
                 control.keep_history(true);
                 shared.with(|ledger| ledger.has_history = true);
@@ -326,7 +329,7 @@ impl World {
             let now = tokio::time::Instant::now();
             ledger.was_restored = true;
             ledger.floor.clear();
-            ledger.received.clear();
+            ledger.forget_received();
             for key in ledger.wants.keys() {
                 ledger.unwanted_at.insert(key.clone(), now);
             }

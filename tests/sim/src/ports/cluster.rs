@@ -191,7 +191,9 @@ impl Cluster for ClusterPort {
                     ledger.writes += 1;
                 }
             });
-            self.client.delete(object, uid).await
+            self.client.delete(object, uid).await?;
+            shared.with(|ledger| ledger.carried_out_delete(object));
+            Ok(())
         };
         let late = || -> Option<futures::future::BoxFuture<'static, ()>> {
             let (shared, client) = (Arc::clone(shared), self.client.clone());

@@ -112,11 +112,13 @@ impl ControlPlane for ControlPort {
     }
 
     async fn desired(&self, question: &Question) -> Result<Answer, RpcFailure> {
+        let asked = tokio::time::Instant::now();
         let effect = self.shared().control.desired(question);
         let answer = self.call("desired", question.key.to_string(), effect).await;
         if let Ok(answer) = &answer {
             let key = &question.key;
-            self.shared().with(|ledger| ledger.answer(key, answer));
+            self.shared()
+                .with(|ledger| ledger.answer(key, answer, asked));
         }
         answer
     }

@@ -29,12 +29,12 @@ fn found(bug: Bug) -> Option<(String, String)> {
             bug: Some(bug),
             ..setup.clone()
         };
-        let text = run(&planted).violation?;
-        let sound = run(&setup).violation;
-        assert_eq!(sound, None, "{words} fails without a defect");
+        let violation = run(&planted).violation?;
+        let innocent = run(&setup).violation;
+        assert_eq!(innocent, None, "{words} fails without a defect");
         let faults = setup.plan.faults.len();
         let plan = (faults < 4).then(|| setup.plan.to_text());
-        Some((format!("{words} {}", plan.unwrap_or_default()), text))
+        Some((format!("{words} {}", plan.unwrap_or_default()), violation))
     })
 }
 
