@@ -8,6 +8,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use rules::{Password, PullSecret, ReportAddress, Rules};
@@ -267,4 +268,22 @@ pub struct WatchSpec {
     pub label_selector: String,
     /// Field selector, empty for none.
     pub field_selector: String,
+}
+
+impl WatchSpec {
+    /// Whether an object with these labels is shown. Knows the terms that are used: `key=value`
+    /// and `!key`.
+    pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        let mut terms = self
+            .label_selector
+            .split(',')
+            .filter(|term| !term.is_empty());
+        terms.all(
+            |term| match (term.strip_prefix('!'), term.split_once('=')) {
+                (Some(key), _) => !labels.contains_key(key),
+                (None, Some((key, value))) => labels.get(key).is_some_and(|live| live == value),
+                (None, None) => labels.contains_key(term),
+            },
+        )
+    }
 }

@@ -154,7 +154,7 @@ pub(super) async fn settle_as(
                 if repair.is_drift() {
                     context.metrics.drift_detected.inc();
                 }
-                let rendered = &*wanted(found.as_ref());
+                let rendered = &*wanted(found.as_deref());
                 let uid = found.as_ref().map(|found| &*found.uid);
                 if let Some(settlement) = write(rendered, uid, repair, context).await? {
                     if repair.is_drift() {
@@ -211,8 +211,8 @@ pub(super) async fn settle_as(
 enum Place {
     /// Nothing.
     Free,
-    /// An object of ours that lost our label: it gets it back.
-    Ours(LiveObject),
+    /// An object of ours that lost a label of ours: it gets it back.
+    Ours(Arc<LiveObject>),
     /// What was there is gone or in the view by now: look again.
     Seen,
 }
@@ -235,14 +235,15 @@ async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop
                 .store
                 .with(|memory| memory.view.was_ours(&metadata.uid));
             if metadata.is_ours() {
-                refresh(rendered, context).await?;
-                Ok(Place::Seen)
+                let found = refresh(rendered, context).await?;
+                let found = found.filter(|found| is_out_of_sight(found, context));
+                Ok(found.map_or(Place::Seen, Place::Ours))
             } else if was_ours {
                 let found = context.cluster.get(reference).await;
                 let found = found
                     .map_err(|refusal| refused(&format!("reading {reference}"), &refusal))?
                     .filter(|found| found.uid == metadata.uid);
-                Ok(found.map_or(Place::Seen, Place::Ours))
+                Ok(found.map_or(Place::Seen, |found| Place::Ours(Arc::new(found))))
             } else if is_planted(Bug::WritesWhatIsNotOurs) {
                 Ok(Place::Free)
             } else {
@@ -334,18 +335,34 @@ async fn adopt(rendered: &Rendered, uid: &str, context: &LaneContext) -> Result<
     }
 }
 
+/// Whether no watch shows this live object, since it lacks a label that they select by: its absence
+/// from the view says nothing. Absence of one that they do show means that the read was old.
+fn is_out_of_sight(found: &LiveObject, context: &LaneContext) -> bool {
+    let store = &context.store;
+    let watches = store.controller().watches(store.rules());
+    let mut watches = watches
+        .iter()
+        .filter(|watch| watch.resource == found.reference.resource);
+    let is_shown = watches.any(|watch| watch.selects(&found.labels));
+    !is_shown && store.with(|memory| memory.view.get(&found.reference).is_none())
+}
+
 /// Reads the object again, because the view was shown to be stale.
-async fn refresh(rendered: &Rendered, context: &LaneContext) -> Result<(), Stop> {
+async fn refresh(
+    rendered: &Rendered,
+    context: &LaneContext,
+) -> Result<Option<Arc<LiveObject>>, Stop> {
     let reference = &rendered.reference;
     let fresh = context.cluster.get(reference).await;
     let now = context.board.now();
     match fresh {
         Ok(Some(live)) => {
+            let live = Arc::new(live);
             context.store.with(|memory| {
-                let effects = memory.view.insert(live);
+                let effects = memory.view.insert(Arc::clone(&live));
                 memory.to_observe.extend(effects.observe);
             });
-            Ok(())
+            Ok(Some(live))
         }
         Ok(None) => {
             context.store.with(|memory| {
@@ -356,7 +373,7 @@ async fn refresh(rendered: &Rendered, context: &LaneContext) -> Result<(), Stop>
                     memory.take_effects(effects, now);
                 }
             });
-            Ok(())
+            Ok(None)
         }
         Err(refusal) => Err(refused(&format!("reading {reference}"), &refusal).into()),
     }

@@ -81,7 +81,13 @@ impl Normal {
                 },
                 Some(value) => value,
             };
-            let value = self.value(&field.of, value)?;
+            // The metadata of custom kinds is that of all kinds.
+            let metadata = Self {
+                is_custom: false,
+                ..*self
+            };
+            let inner = if name == "metadata" { &metadata } else { self };
+            let value = inner.value(&field.of, value)?;
             if field.presence == Presence::Omitted && !self.is_custom && is_zero(&value) {
                 continue;
             }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{policy_name, render_shared, shared_key_of, shared_reference, watches};
 use crate::ids::SharedKey;
 use crate::kinds::{Member, Password, PullSecret, Rules};
+use crate::labels;
 use crate::object::{LiveObject, Rendered, Resource};
 use crate::testing::{applied, applied_json};
 
@@ -251,4 +252,20 @@ proptest! {
         let key = SharedKey::IsolationPolicy { namespace: "ns".into(), environment };
         prop_assert_eq!(&*shared_reference(&key).name, &name);
     }
+}
+
+#[test]
+fn a_watch_shows_what_carries_its_labels_and_lacks_the_others() {
+    let policies = &watches(&Rules::default())[4];
+    let with = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter();
+        let labels = pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        policies.selects(&labels.collect())
+    };
+    let ours = (labels::MANAGED_BY, labels::MANAGER);
+    let policy = (labels::COMPONENT, labels::COMPONENT_POLICY);
+    assert!(with(&[ours, policy, ("a", "b")]));
+    assert!(!with(&[ours]));
+    assert!(!with(&[ours, (labels::COMPONENT, "other")]));
+    assert!(!with(&[ours, policy, (labels::NETWORK_POLICY_ID, "np_1")]));
 }
