@@ -1,5 +1,6 @@
 //! What others do to krane's objects is undone.
 
+use k8s_openapi::api::core::v1::Namespace;
 use krane_proto::ctrl::v1::ApplyDeployment;
 use krane_sim::control_plane::samples;
 use krane_testharness::{
@@ -12,9 +13,10 @@ use krane_testharness::{
 };
 use kube::{
     Api,
-    api::{ApiResource, DynamicObject, ListParams},
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
+use serde_json::json;
 
 use crate::world;
 
@@ -132,4 +134,45 @@ async fn every_edit_of_a_namespace_is_undone() -> Outcome {
     let mut victim = Victim::namespace(&world.api, &web.k8s_namespace).await?;
     all_are_undone(&mut victim, &NAMESPACE_EDITS).await?;
     agent.stop().await
+}
+
+/// Why krane takes fields over before it applies: to take away exactly what others added does not
+/// undo every edit. Of a union whose halves were swapped nothing would be left in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn taking_away_only_what_others_added_is_refused_for_a_swapped_union() -> Outcome {
+    let world = world().await?;
+    let gvk = GroupVersionKind::gvk("cilium.io", "v2", "CiliumNetworkPolicy");
+    let policies: Api<DynamicObject> = Api::namespaced_with(
+        world.api.client(),
+        &world.namespace(0),
+        &ApiResource::from_gvk(&gvk),
+    );
+    let namespaces: Api<Namespace> = Api::all(world.api.client());
+    let namespace = json!({"metadata": {"name": world.namespace(0)}});
+    let namespace = serde_json::from_value(namespace)?;
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await?;
+    let wanted = json!({
+        "apiVersion": "cilium.io/v2", "kind": "CiliumNetworkPolicy", "metadata": {"name": "p"},
+        "spec": {"endpointSelector": {"matchLabels": {"a": "b"}}, "ingress": [{}]},
+    });
+    let ours = PatchParams::apply("krane").force();
+    policies.patch("p", &ours, &Patch::Apply(&wanted)).await?;
+    let swap = json!({"spec": {"endpointSelector": null, "nodeSelector": {}}});
+    let theirs = PatchParams {
+        field_manager: Some("kubectl-edit".to_owned()),
+        ..PatchParams::default()
+    };
+    policies.patch("p", &theirs, &Patch::Merge(&swap)).await?;
+    let leaf = json!({"spec": {"nodeSelector": null}});
+    let removed = policies.patch("p", &theirs, &Patch::Merge(&leaf)).await;
+    let applied = policies.patch("p", &ours, &Patch::Apply(&wanted)).await;
+    for refused in [removed, applied] {
+        match refused {
+            Err(kube::Error::Api(status)) => assert_eq!(status.code, 422, "{status:?}"),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+    Ok(())
 }
