@@ -138,7 +138,8 @@ const SERVERS: Node = supervisor(
         strategy: Strategy::OneForOne,
         intensity: 5,
         period: MINUTE,
-        on_exhausted: OnExhausted::Escalate,
+        // Each for itself: the others must stay to tell of it.
+        on_exhausted: OnExhausted::Park(krane_domain::restart::Backoff::PARK_SERVER),
         controller: None,
         // Calls in flight are answered.
         children: &[

@@ -86,6 +86,15 @@ impl Backoff {
         reset_after: Duration::from_mins(20),
     };
 
+    /// For a server that spent its budget: 5 s doubling to 15 s, at least half of it. Health,
+    /// metrics and the page are what an operator has.
+    pub const PARK_SERVER: Self = Self {
+        first: Duration::from_secs(5),
+        cap: Duration::from_secs(15),
+        spread: 0.5,
+        reset_after: Duration::from_mins(5),
+    };
+
     /// The pause after `earlier` failures in a row; `chance` is a number in [0, 1).
     pub fn pause(&self, earlier: u32, chance: f64) -> Duration {
         let doubled = 2_u32

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use clap::Args;
 use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderValue, Method, Request};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +21,8 @@ use crate::admin::held;
 
 /// How long krane may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);
+/// No list of held deletions is longer, in bytes.
+const LONGEST_ANSWER: usize = 16 << 20;
 
 /// Shows the deletions that the brake holds, and with `--yes` lets them go.
 #[derive(Debug, Args)]
@@ -128,7 +130,7 @@ impl AllowDeletes {
                 .ask(Method::POST, &held::path(&self.controller))
                 .await?;
             terminal.data(&lines(&allowed.deleted));
-            terminal.success(&format!("{} are deleted", objects(allowed.deleted.len())));
+            terminal.success(&format!("{} deleted", objects(allowed.deleted.len())));
             return Ok(ExitCode::from(exit::OK));
         }
         let path = format!("/api/v1/controllers/{}", self.controller);
@@ -140,7 +142,7 @@ impl AllowDeletes {
             return Ok(ExitCode::from(exit::OK));
         }
         terminal.success(&format!(
-            "{} are held because the control plane does not know them any more; --yes deletes them",
+            "{} held because the control plane does not know them any more; --yes deletes them",
             objects(held.len())
         ));
         Ok(ExitCode::from(exit::FINDINGS))
@@ -175,17 +177,27 @@ impl AllowDeletes {
                     .await
                     .map_err(std::io::Error::other)?;
             let answer = async {
-                let answer = sender.send_request(request).await?;
+                let answer = sender
+                    .send_request(request)
+                    .await
+                    .map_err(std::io::Error::other)?;
                 let code = answer.status();
-                Ok::<_, hyper::Error>((code, answer.into_body().collect().await?.to_bytes()))
+                let body = Limited::new(answer.into_body(), LONGEST_ANSWER);
+                let body = body.collect().await.map_err(std::io::Error::other)?;
+                Ok::<_, std::io::Error>((code, body.to_bytes()))
             };
-            // The connection works for as long as its answer is awaited.
+            // The connection works for as long as its answer is awaited. One that has ended well
+            // has brought all it will.
+            let broken = async {
+                match connection.await {
+                    Ok(()) => std::future::pending().await,
+                    Err(error) => error,
+                }
+            };
             tokio::select! {
-                answer = answer => answer.map_err(std::io::Error::other),
-                ended = connection => Err(ended.err().map_or_else(
-                    || std::io::ErrorKind::UnexpectedEof.into(),
-                    std::io::Error::other,
-                )),
+                biased;
+                answer = answer => answer,
+                error = broken => Err(std::io::Error::other(error)),
             }
         };
         let (code, body) = tokio::time::timeout(LIMIT, exchange)
@@ -193,7 +205,7 @@ impl AllowDeletes {
             .map_err(|_| unreachable("no answer within 10 s".to_owned()))?
             .map_err(|error| unreachable(error.to_string()))?;
         if !code.is_success() {
-            let words = String::from_utf8_lossy(&body).trim().to_owned();
+            let words = printable(String::from_utf8_lossy(&body).trim());
             return Err(AskError::Refused {
                 code: code.as_u16(),
                 words,
@@ -203,12 +215,25 @@ impl AllowDeletes {
     }
 }
 
+/// One key in a line, and nothing in it that a terminal would obey.
 fn lines(keys: &[String]) -> String {
+    let keys: Vec<String> = keys.iter().map(|key| printable(key)).collect();
     let mut text = keys.join("\n");
     if !text.is_empty() {
         text.push('\n');
     }
     text
+}
+
+fn printable(text: &str) -> String {
+    let escape = |character: char| {
+        if character.is_control() {
+            character.escape_default().to_string()
+        } else {
+            character.to_string()
+        }
+    };
+    text.chars().map(escape).collect()
 }
 
 fn objects(count: usize) -> String {

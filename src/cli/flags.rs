@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::settings::{FlagValue, KEYS, Key, LoadInput};
@@ -41,7 +42,6 @@ impl Args for SettingFlags {
         let set = Arg::new(SET)
             .long("set")
             .value_name("KEY=VALUE")
-            .value_parser(key_and_value)
             .action(ArgAction::Append)
             .help_heading(HEADING)
             .help("Set any key, such as `--set resync.interval=30s`");
@@ -93,12 +93,10 @@ impl FromArgMatches for SettingFlags {
                 ));
             }
         }
-        let values = matches
-            .get_many::<(String, String)>(SET)
-            .into_iter()
-            .flatten();
-        for (place, (path, value)) in matches.indices_of(SET).into_iter().flatten().zip(values) {
-            placed.push((place, "--set".to_owned(), path.clone(), value.clone()));
+        let values = matches.get_many::<String>(SET).into_iter().flatten();
+        for (place, text) in matches.indices_of(SET).into_iter().flatten().zip(values) {
+            let (path, value) = key_and_value(text)?;
+            placed.push((place, "--set".to_owned(), path, value));
         }
         placed.sort();
         let value = |(_, flag, path, value)| FlagValue { flag, path, value };
@@ -107,9 +105,13 @@ impl FromArgMatches for SettingFlags {
     }
 }
 
-fn key_and_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text
-        .split_once('=')
-        .ok_or("must be KEY=VALUE, such as rpc_port=8071")?;
+/// The text may be a secret whose `=` was forgotten, so the error does not repeat it.
+fn key_and_value(text: &str) -> Result<(String, String), clap::Error> {
+    let (key, value) = text.split_once('=').ok_or_else(|| {
+        clap::Error::raw(
+            ErrorKind::ValueValidation,
+            "--set must be followed by KEY=VALUE, such as rpc_port=8071\n",
+        )
+    })?;
     Ok((key.trim().to_owned(), value.to_owned()))
 }

@@ -239,7 +239,13 @@ impl Stage {
             if self.has_to_wait() {
                 end = Instant::now() + PATIENCE;
             }
-            if Instant::now() > end {
+            // With its time over, the story waits once more at most for what a visitor took away.
+            let is_over = self.is_disturbed()
+                && self
+                    .ends_at
+                    .get()
+                    .is_some_and(|end| Instant::now() > *end + PATIENCE);
+            if is_over || Instant::now() > end {
                 return None;
             }
             pause(LOOK).await;

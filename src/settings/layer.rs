@@ -4,6 +4,7 @@
 //! longer knows which variable or file gave a value, and stops at the first error.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use config::{Environment, FileFormat, Format, Source, Value, ValueKind};
@@ -69,7 +70,7 @@ impl<'a> Layers<'a> {
 
     fn file(&mut self, path: &Path) {
         let origin = Origin::File(path.to_owned());
-        match std::fs::read_to_string(path) {
+        match read(path) {
             Ok(text) => self.toml(&text, &origin),
             Err(error) => self.problems.push(Problem {
                 key: path.display().to_string(),
@@ -223,6 +224,19 @@ impl<'a> Layers<'a> {
 const PARTIAL: &str = "whether anything else is missing was not checked";
 
 /// Why a file cannot be read, as a person would say it.
+/// A configuration is text of some pages; a device that never ends is none.
+const LONGEST_FILE: u64 = 4 << 20;
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(LONGEST_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST_FILE {
+        return Err(std::io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
+}
+
 pub(super) fn words(kind: std::io::ErrorKind) -> String {
     if kind == std::io::ErrorKind::NotFound {
         "no such file".to_owned()

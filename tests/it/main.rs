@@ -1,6 +1,7 @@
 //! Integration tests.
 
 mod admin;
+mod allow_deletes;
 mod cluster_edge;
 mod control_plane;
 mod control_plane_contract;

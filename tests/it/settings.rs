@@ -391,3 +391,19 @@ fn no_flag_takes_a_secret() {
         ended.stderr
     );
 }
+
+/// A secret whose `=` was forgotten.
+#[test]
+fn a_flag_that_is_no_assignment_is_not_repeated() {
+    let output = Command::new(env!("CARGO_BIN_EXE_krane"))
+        .args(["check-config", "--set", "vault.token S3CR3T"])
+        .env_clear()
+        .output()
+        .expect("krane runs");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains("KEY=VALUE") && !told.contains("S3CR3T"),
+        "{told}"
+    );
+}

@@ -29,22 +29,26 @@ fn substitute_in(raw: &mut Raw, env: &BTreeMap<String, String>) -> Result<(), Su
     Ok(())
 }
 
+fn hidden(path: &str) -> (ProblemKind, String) {
+    (
+        ProblemKind::UndefinedVariable("(name not shown)".to_owned()),
+        format!("write ${{NAME}} alone, or set {}", variable(path)),
+    )
+}
+
 fn problem(path: &str, entry: &Entry, error: SubstituteError) -> Problem {
     let key = find(path);
     let secret = key.is_some_and(|key| key.kind.is_secret());
+    // Of a secret that happens to look like a reference, nothing must be repeated.
+    let is_reference =
+        |name: &str| matches!(&entry.raw, Raw::Text(text) if *text == format!("${{{name}}}"));
     let (kind, help) = match error {
-        SubstituteError::Undefined(name) => {
+        SubstituteError::Undefined(name) if !secret || is_reference(&name) => {
             let help = format!("set {name}, or write ${{{name}:-default}}");
             (ProblemKind::UndefinedVariable(name), help)
         }
-        // A secret that happens to look like a reference must not be repeated.
-        SubstituteError::UndefinedBare(_) if secret => {
-            let help = format!("write ${{NAME}}, or set {}", variable(path));
-            (
-                ProblemKind::UndefinedVariable("(name not shown)".to_owned()),
-                help,
-            )
-        }
+        SubstituteError::Undefined(_) => hidden(path),
+        SubstituteError::UndefinedBare(_) if secret => hidden(path),
         SubstituteError::UndefinedBare(name) => (
             ProblemKind::UndefinedVariable(name.clone()),
             format!("set {name}"),

@@ -190,3 +190,16 @@ fn no_secret_is_in_a_problem() {
         assert!(!format!("{:?}", given.input.flags).contains(CANARY));
     }
 }
+
+/// A secret may look like a reference; nothing between its braces is repeated then.
+#[test]
+fn a_secret_with_a_reference_in_it_is_not_quoted() {
+    let given = Given::required().file("[vault]\ntoken = 'pa${ss1word}rest'");
+    for problem in given.problems() {
+        let told = format!("{problem} {problem:?}");
+        assert!(!told.contains("ss1word"), "{told}");
+    }
+    let given = Given::required().file("[vault]\ntoken = '${VAULT_TOKEN}'");
+    let told = given.problems()[0].to_string();
+    assert!(told.contains("VAULT_TOKEN"), "{told}");
+}
