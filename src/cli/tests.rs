@@ -103,7 +103,7 @@ fn a_problem_is_a_sentence_with_its_facts_and_its_fix() {
       ╰ help   did you mean KRANE__CONTROL__URL?
 
     ✗ region is required  krane::config::missing
-      ╰ help   set region, such as "us-east-1", or KRANE__REGION
+      ╰ help   set region, such as "us-east-1.aws", or KRANE__REGION
 
     ✗ rpc_port must be a whole number from 1 to 65535  krane::config::out_of_range
       ├ value  "70000"

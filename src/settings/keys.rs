@@ -110,7 +110,7 @@ pub const KEYS: &[Key] = &[
     Key::new("instance_id", Kind::Text, "krane-0")
         .flat("UNKEY_INSTANCE_ID")
         .flag("--instance-id"),
-    Key::new("region", Kind::Text, "us-east-1")
+    Key::new("region", Kind::Text, "us-east-1.aws")
         .flat("UNKEY_REGION")
         .flag("--region"),
     Key::new("platform", Kind::Text, "aws")
