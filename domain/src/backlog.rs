@@ -19,7 +19,7 @@ mod reading;
 mod standing;
 mod trouble;
 
-use entry::{Entry, Urgency};
+use entry::{Entry, Source, Urgency};
 pub use entry::{Phase, Settled};
 pub use standing::Standing;
 pub use trouble::{InTrouble, Trouble, TroubleKind};
@@ -124,7 +124,7 @@ impl Backlog {
             }
             return Receipt::Stale;
         }
-        if state.version == entry.highest && entry.has_stream_state {
+        if state.version == entry.highest && entry.source != Source::NotTheStream {
             self.cursor.passed(state.version);
             return Receipt::Repeated;
         }
@@ -134,8 +134,7 @@ impl Backlog {
             self.cursor.received(&state.key, state.version);
         }
         entry.highest = state.version;
-        entry.has_stream_state = true;
-        entry.is_answered = false;
+        entry.source = Source::Stream;
         self.replace(&key, state, now);
         Receipt::Accepted
     }
@@ -180,8 +179,13 @@ impl Backlog {
             size: 0,
         };
         // The stream may name it again, with the version it had: then it is wanted again (D7).
-        entry.has_stream_state &= !matches!(state.change, Ok(Change::Delete));
-        entry.is_answered = true;
+        let is_deleted = matches!(state.change, Ok(Change::Delete));
+        entry.source = match entry.source {
+            Source::Stream | Source::StreamThenAnswer if !is_deleted => Source::StreamThenAnswer,
+            Source::Stream | Source::StreamThenAnswer | Source::NotTheStream => {
+                Source::NotTheStream
+            }
+        };
         self.replace(&work, state, now);
         AnswerReceipt::Adopted
     }
@@ -195,8 +199,7 @@ impl Backlog {
             self.cursor.renumber(&state.key, state.version);
             let entry = self.entries.entry(key.clone()).or_default();
             entry.highest = state.version;
-            entry.has_stream_state = true;
-            entry.is_answered = false;
+            entry.source = Source::Stream;
             entry.stream_at = Some(now);
             self.replace(&key, state, now);
         }

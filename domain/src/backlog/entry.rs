@@ -63,13 +63,24 @@ pub struct Settled {
     pub at: Moment,
 }
 
+/// Who said what is wanted. An answer carries no version of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Nobody yet, or an answer alone: the stream does not speak of the object, or the control
+    /// plane has forgotten since what it said there.
+    #[default]
+    NotTheStream,
+    /// The stream, in the highest version.
+    Stream,
+    /// The stream, and since then an answer that differed.
+    StreamThenAnswer,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
     pub(super) state: Option<Arc<State>>,
     pub(super) highest: u64,
-    pub(super) has_stream_state: bool,
-    /// Whether the state is an answer's, which carries no version of its own.
-    pub(super) is_answered: bool,
+    pub(super) source: Source,
     pub(super) stream_at: Option<Moment>,
     pub(super) settled: Option<Settled>,
     pub(super) phase: Phase,

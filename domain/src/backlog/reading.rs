@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::entry::Source;
 use super::{Backlog, InTrouble, Settled};
 use crate::desired::State;
 use crate::ids::{ObjectKey, WorkKey};
@@ -80,13 +81,15 @@ impl Backlog {
             return Age::Newer;
         };
         let differs = entry.state.as_ref().is_some_and(|known| {
-            !entry.is_answered && known.version == shown.version && known.change != shown.change
+            entry.source == Source::Stream
+                && known.version == shown.version
+                && known.change != shown.change
         });
         match shown.version.cmp(&entry.highest) {
             // The version of a broken message says nothing.
             Ordering::Less if shown.version == 0 => Age::Known,
             Ordering::Less => Age::Older,
-            Ordering::Equal if !entry.has_stream_state => Age::Newer,
+            Ordering::Equal if entry.source == Source::NotTheStream => Age::Newer,
             Ordering::Equal if differs => Age::Older,
             Ordering::Equal => Age::Known,
             Ordering::Greater => Age::Newer,
