@@ -237,6 +237,9 @@ async fn story(play: &Play<'_>, seed: u64, length: Option<Duration>) -> Result<b
             break;
         }
         play.stage.undisturbed().await;
+        if act.is_outage() && play.stage.is_resting() {
+            play.rest().await?;
+        }
         // A visitor's bad state stays until the visitor mends it.
         if !act.about().iter().any(|app| play.stage.is_spoilt(app)) {
             play.act(&act).await?;

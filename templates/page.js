@@ -20,7 +20,7 @@ function tick() {
   const now = Date.now() + skew;
   for (const time of document.querySelectorAll("time[data-ago], time[data-until]")) {
     const at = Date.parse(time.dateTime);
-    const text = "ago" in time.dataset ? brief(now - at) : at > now ? brief(at - now) : "a moment";
+    const text = "ago" in time.dataset ? brief(now - at) : at - now >= 1000 ? `in ${brief(at - now)}` : "now";
     if (time.textContent !== text) time.textContent = text;
   }
 }
@@ -80,7 +80,10 @@ function follow() {
   stream = new EventSource("/api/v1/stream");
   stream.addEventListener("changed", changed);
   stream.addEventListener("happened", happened);
-  stream.addEventListener("open", () => say("live", "good"));
+  stream.addEventListener("open", () => {
+    say("live", "good");
+    answersAgain();
+  });
   stream.addEventListener("error", () => {
     say("not connected, trying again", "warn");
     if (stream?.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
@@ -141,6 +144,18 @@ async function press(form, body, said) {
   if (!text) said.textContent = `This was not done (${response.status}).`;
 }
 
+// The action whose answer was lost, such as one that killed the server of this very page.
+let lost = null;
+
+function answersAgain() {
+  if (!lost) return;
+  const path = lost.get("path");
+  document.getElementById("said").textContent = path?.endsWith("/admin")
+    ? `krane's actor ${path}, the server of this page, was killed; the page is back`
+    : "The page is back; what came of the button was not heard.";
+  lost = null;
+}
+
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (form.method !== "post") {
@@ -151,11 +166,18 @@ document.addEventListener("submit", async (event) => {
   const body = new URLSearchParams(new FormData(form, event.submitter));
   const said = document.getElementById("said");
   event.submitter.blur();
+  lost = null;
   try {
     await press(form, body, said);
   } catch (error) {
-    if (error.name !== "AbortError") said.textContent = "The server does not answer.";
+    if (error.name === "AbortError") return;
+    said.textContent = "The server does not answer.";
+    lost = body;
   }
 });
 
 setInterval(tick, 1000);
+// The demo's story is no part of krane, so that nobody announces it.
+if (document.querySelector("[data-part=story]")) {
+  setInterval(() => stream?.readyState === EventSource.OPEN && refresh("story"), 1000);
+}

@@ -113,8 +113,12 @@ pub struct StreamMemory {
     pub last_item_at: Option<Moment>,
     /// Whether it has replayed everything since the controller started.
     was_replayed: bool,
-    /// How it last ended.
+    /// How it last ended, or could not be opened …
     pub last_end: Option<crate::ports::StreamEnd>,
+    /// … and when.
+    pub ended_at: Option<Moment>,
+    /// Whether it has been open since then, so that the end is no reason any more.
+    pub was_open_since: bool,
     /// Messages that named no object.
     pub unknown: u64,
     /// States that were older than known.

@@ -190,6 +190,7 @@ impl Stream {
         self.metrics.stream_connected.set(1);
         let (cursor, lost_at) = self.store.with(|memory| {
             memory.stream.opened_at = Some(now);
+            memory.stream.was_open_since = true;
             (memory.backlog.cursor(), memory.stream.lost_at.take())
         });
         tracing::info!(
@@ -240,6 +241,8 @@ impl Stream {
             }
             let is_news = memory.stream.last_end.as_ref() != Some(end);
             memory.stream.last_end = Some(end.clone());
+            memory.stream.ended_at = Some(now);
+            memory.stream.was_open_since = false;
             (is_news, was_open)
         });
         if is_news || was_open {

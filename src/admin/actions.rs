@@ -75,6 +75,10 @@ pub trait DemoControls: Send + Sync + 'static {
     /// The buttons to show, in order. Killing an actor is not among them: it belongs to the actor.
     fn buttons(&self) -> Vec<Button>;
 
+    /// What goes on by itself, a sentence each, newest first; krane's own deeds are among its
+    /// events.
+    fn story(&self) -> Vec<String>;
+
     /// Does it, and says what was done and then what came of it.
     async fn act(&self, action: DemoAction) -> Result<Said, DemoError>;
 }

@@ -102,6 +102,8 @@ pub struct View {
     pub workloads: Arc<Vec<WorkloadView>>,
     /// What happened, newest first.
     pub events: Arc<Vec<EventView>>,
+    /// Since when krane does not see all of the cluster, if so.
+    pub blind_since: Option<Stamp>,
     /// Events forgotten because there were too many.
     pub events_dropped: u64,
     /// How often each part has changed.
@@ -162,7 +164,13 @@ impl Sources {
             is_live: self.health.live(),
             may_write: self.writes.load(Ordering::Relaxed),
         });
+        let broken = controllers.iter().flat_map(|it| &it.watches.broken);
+        let blind_since = broken.map(|watch| watch.since).min();
         let mut revisions = last.map_or_else(Revisions::default, |last| last.revisions);
+        if last.is_some_and(|last| last.blind_since != blind_since) {
+            // It is told above them.
+            revisions.workloads += 1;
+        }
         View {
             taken_at: now,
             health: share(health, last.map(|last| &last.health), &mut revisions.health),
@@ -178,6 +186,7 @@ impl Sources {
                 &mut revisions.workloads,
             ),
             events: share(events, last.map(|last| &last.events), &mut revisions.events),
+            blind_since,
             events_dropped: self.board.events().dropped(),
             revisions,
         }

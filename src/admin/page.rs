@@ -114,6 +114,12 @@ struct WorkloadsPart<'a> {
 }
 
 #[derive(Template)]
+#[template(path = "story.html")]
+struct StoryPart<'a> {
+    show: Show<'a>,
+}
+
+#[derive(Template)]
 #[template(path = "events.html")]
 struct EventsPart<'a> {
     show: Show<'a>,
@@ -134,6 +140,7 @@ async fn part(
         "controllers" => ControllersPart { show }.render(),
         "workloads" => WorkloadsPart { show }.render(),
         "events" => EventsPart { show }.render(),
+        "story" => StoryPart { show }.render(),
         _ => Ok(String::new()),
     })
 }
@@ -149,6 +156,7 @@ impl PageState {
             buttons: desk.controls.buttons(),
             form_token: &desk.form_token,
             said: desk.said.lock().as_ref().map(|said| said.borrow().clone()),
+            story: desk.controls.story(),
         });
         let identity = &self.feed.sources().identity;
         match render(Show::new(&view, identity, demo, &query.filter)) {

@@ -35,12 +35,17 @@ struct Deed {
 
 /// What is to come of it.
 enum Next {
-    Restart { path: String, before: u64 },
+    Restart {
+        path: String,
+        before: u64,
+    },
     Undoing(App),
     SettingAside(App),
     Reports(App),
     Reopening,
     Silence,
+    /// krane knows already.
+    Nothing,
     Blindness,
     Recovery,
 }
@@ -134,12 +139,21 @@ impl Hands {
     }
 
     fn freeze(&self) -> Deed {
+        let was_connected = self.stage.is_connected();
         self.stage.control.freeze();
+        let (done, next) = if was_connected {
+            let done = "the control plane was frozen; krane takes 10 to 20 s to notice";
+            (done, Next::Silence)
+        } else {
+            let done = "the control plane was frozen; krane's stream was down already, it goes on \
+                        trying";
+            (done, Next::Nothing)
+        };
         Deed {
             event: "frozen",
             you: "freeze the control plane".to_owned(),
-            done: "the control plane was frozen; krane takes 10 to 20 s to notice".to_owned(),
-            next: Next::Silence,
+            done: done.to_owned(),
+            next,
         }
     }
 
@@ -196,6 +210,7 @@ impl Hands {
                 }
                 Next::Reopening => tell(stage.reopened().await),
                 Next::Silence => stage.silence_noticed().await.into_iter().for_each(tell),
+                Next::Nothing => {}
                 Next::Blindness => tell(stage.blindness_noticed().await),
                 Next::Recovery => tell(stage.all_well().await),
             }
@@ -249,6 +264,10 @@ impl DemoControls for Hands {
                 "Everything that was taken away or made bad is well again.",
             ),
         ]
+    }
+
+    fn story(&self) -> Vec<String> {
+        self.narrator.story()
     }
 
     async fn act(&self, action: DemoAction) -> Result<Said, DemoError> {

@@ -1,5 +1,6 @@
 //! What the demo says: one line per event, for a person or for a script.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,6 +10,9 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::summary::Summary;
+
+/// Lines of the story that the page shows.
+const SHOWN: usize = 3;
 
 /// Who did something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -38,6 +42,20 @@ impl Who {
             Self::Chaos => "chaos",
             Self::You => "you",
             Self::Story => "story",
+        }
+    }
+
+    /// What makes a sentence of what it does.
+    const fn subject(self) -> &'static str {
+        match self {
+            Self::ControlPlane => "the control plane ",
+            Self::Krane => "krane ",
+            Self::Someone => "someone ",
+            // Something of it is named already: "a pod of web crashes".
+            Self::Cluster => "",
+            Self::Chaos => "chaos ",
+            Self::You => "you: ",
+            Self::Story => "the story ",
         }
     }
 
@@ -100,6 +118,8 @@ pub(super) struct Narrator {
     format: Format,
     start: Instant,
     out: Mutex<Box<dyn Write + Send>>,
+    /// What went on by itself, newest first.
+    story: Mutex<VecDeque<String>>,
 }
 
 impl Narrator {
@@ -108,11 +128,17 @@ impl Narrator {
             format,
             start: Instant::now(),
             out: Mutex::new(out),
+            story: Mutex::default(),
         }
     }
 
     pub(super) fn elapsed(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// What goes on by itself, newest first: neither krane's deeds nor a visitor's.
+    pub(super) fn story(&self) -> Vec<String> {
+        self.story.lock().iter().cloned().collect()
     }
 
     /// The first words, with the links.
@@ -149,6 +175,11 @@ impl Narrator {
         took: Option<Duration>,
     ) -> io::Result<()> {
         let at = self.elapsed();
+        if !matches!(who, Who::Krane | Who::You) {
+            let mut story = self.story.lock();
+            story.push_front(format!("{}{what}", who.subject()));
+            story.truncate(SHOWN);
+        }
         match self.format {
             Format::Json => self.json(&Line {
                 at_ms: at.as_millis(),

@@ -64,6 +64,14 @@ impl Play<'_> {
         }
     }
 
+    /// Leaves the visitor some time in which nothing is missing.
+    pub(super) async fn rest(&self) -> Told {
+        let what = "rests for 15 s after Restore before it takes something away";
+        self.say(Who::Story, "rests", what)?;
+        self.stage.rested().await;
+        Ok(())
+    }
+
     fn say(&self, who: Who, event: &str, what: &str) -> Told {
         let told = self.narrator.say(who, event, what, None);
         told.map_err(DemoError::Output)

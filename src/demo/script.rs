@@ -51,6 +51,22 @@ pub(super) enum Act {
 }
 
 impl Act {
+    /// Whether it takes the control plane or the API server away.
+    pub(super) const fn is_outage(&self) -> bool {
+        match self {
+            Self::ControlPlaneAway { .. } | Self::ApiServerAway(_) => true,
+            Self::Appear(_)
+            | Self::Release(_)
+            | Self::Scale(_)
+            | Self::Remove(_)
+            | Self::Poison(_)
+            | Self::Mend(_)
+            | Self::Edit(_)
+            | Self::Crash(_)
+            | Self::Kill(_) => false,
+        }
+    }
+
     /// The apps that the act takes for well.
     pub(super) fn about(&self) -> Vec<&App> {
         match self {

@@ -22,6 +22,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long a wait goes on: longer than krane's slowest retry of what only fails in passing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long the story takes nothing away after a visitor has restored everything.
+const REST: Duration = Duration::from_secs(15);
+
 /// Everything on the stage.
 pub(super) struct Stage {
     pub(super) control: ControlPlane,
@@ -30,6 +33,8 @@ pub(super) struct Stage {
     wanted: Mutex<BTreeMap<&'static str, Wanted>>,
     /// Whether a visitor has taken something away.
     is_disturbed: AtomicBool,
+    /// When a visitor last gave back what was missing.
+    restored_at: Mutex<Option<Instant>>,
     /// When the story has to come to an end, if it does.
     ends_at: OnceLock<Instant>,
 }
@@ -52,6 +57,7 @@ impl Stage {
             agent: OnceLock::new(),
             wanted: Mutex::default(),
             is_disturbed: AtomicBool::new(false),
+            restored_at: Mutex::default(),
             ends_at: OnceLock::new(),
         }
     }
@@ -124,7 +130,21 @@ impl Stage {
         self.control.heal();
         self.cluster.give_api_server_back();
         self.want(&self.poisoned());
+        *self.restored_at.lock() = Some(Instant::now());
         self.is_disturbed.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a visitor shall see first that all is well again.
+    pub(super) fn is_resting(&self) -> bool {
+        let rests = |at: Instant| at.elapsed() < REST;
+        self.has_time() && self.restored_at.lock().is_some_and(rests)
+    }
+
+    /// Waits until nothing is missing that a visitor took away, nor has been for a while.
+    pub(super) async fn rested(&self) {
+        while self.has_to_wait() || self.is_resting() {
+            pause(LOOK).await;
+        }
     }
 
     /// The story has this long.
@@ -134,8 +154,11 @@ impl Stage {
 
     /// Whether one has to wait until a visitor gives back what is missing.
     fn has_to_wait(&self) -> bool {
-        let has_time = self.ends_at.get().is_none_or(|end| Instant::now() < *end);
-        self.is_disturbed() && has_time
+        self.is_disturbed() && self.has_time()
+    }
+
+    fn has_time(&self) -> bool {
+        self.ends_at.get().is_none_or(|end| Instant::now() < *end)
     }
 
     /// Waits until nothing is missing that a visitor took away.

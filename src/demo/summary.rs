@@ -50,8 +50,49 @@ impl Summary {
             count => format!(" · {count} set aside"),
         };
         format!(
-            "{apps_in_place} of {apps_wanted} apps in place and reported · {states_sent} states in \
-             {acts} acts · {reports_delivered} reports · {restarts} actor restarts{aside}"
+            "{apps_in_place} of {} in place and reported · {} in {} · {} · {}{aside}",
+            many(apps_wanted, "app"),
+            many(states_sent, "state"),
+            many(acts, "act"),
+            many(reports_delivered, "report"),
+            many(restarts, "actor restart"),
         )
+    }
+}
+
+/// A number and its noun.
+fn many(count: impl std::fmt::Display, noun: &str) -> String {
+    match count.to_string().as_str() {
+        "1" => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Summary;
+
+    #[test]
+    fn one_is_no_plural() {
+        let summary = Summary {
+            seed: 1,
+            elapsed_ms: 0,
+            acts: 1,
+            states_sent: 1,
+            states_applied: 1,
+            apps_wanted: 1,
+            apps_in_place: 1,
+            apps_reported: 1,
+            reports_delivered: 2,
+            quarantined: 0,
+            poisoned: 0,
+            restarts: 1,
+            ok: true,
+            open: Vec::new(),
+        };
+        assert_eq!(
+            summary.sentence(),
+            "1 of 1 app in place and reported · 1 state in 1 act · 2 reports · 1 actor restart"
+        );
     }
 }

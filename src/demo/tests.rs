@@ -157,9 +157,16 @@ async fn what_comes_of_an_action_is_said_after_it() {
         said.contains("\nkrane reports") && said.contains("it is back"),
         "{said}"
     );
-    let path = "root/heartbeat".to_owned();
-    let said = all_said(&visit, DemoAction::KillActor { path }).await;
-    assert!(said.contains("was killed\nkrane starts it again"), "{said}");
+    for (path, has_memory) in [
+        ("root/heartbeat", false),
+        ("root/servers/metrics", false),
+        ("root/deployments/intake/stream", true),
+    ] {
+        let path = path.to_owned();
+        let said = all_said(&visit, DemoAction::KillActor { path }).await;
+        assert!(said.contains("was killed\nkrane starts it again"), "{said}");
+        assert_eq!(said.contains("in the store above it"), has_memory, "{said}");
+    }
 
     let said = all_said(&visit, DemoAction::TakeApiServerAway).await;
     assert!(
@@ -201,6 +208,66 @@ async fn the_story_leaves_alone_what_a_visitor_made_bad() {
     visit.press(DemoAction::Restore).await;
     assert!(!stage.is_spoilt(&bad));
     settles(stage).await;
+}
+
+/// What krane knows already it does not notice "at once".
+#[tokio::test]
+async fn a_stream_that_is_down_already_is_not_noticed_by_a_freeze() {
+    let visit = visit().await;
+    visit.until(|| visit.stage.is_connected()).await;
+    visit.press(DemoAction::CutStream).await;
+    visit.until(|| !visit.stage.is_connected()).await;
+    let said = all_said(&visit, DemoAction::FreezeControlPlane).await;
+    assert!(said.contains("was down already"), "{said}");
+    assert!(
+        !said.contains("notice") && !said.contains("at once"),
+        "{said}"
+    );
+    visit.press(DemoAction::Restore).await;
+    settles(&visit.stage).await;
+}
+
+#[tokio::test]
+async fn the_story_takes_nothing_away_right_after_a_restore() {
+    let visit = visit().await;
+    let stage = &visit.stage;
+    assert!(!stage.is_resting());
+    visit.press(DemoAction::TakeApiServerAway).await;
+    let waits = visit.hands.story();
+    assert!(waits[0].contains("the story waits"), "{waits:?}");
+    visit.press(DemoAction::Restore).await;
+    assert!(stage.is_resting());
+    let app = stage.well()[0].clone();
+    assert!(Act::ApiServerAway(app.clone()).is_outage());
+    assert!(!Act::Scale(app).is_outage());
+    // A story that has to end does not rest.
+    stage.end_after(Duration::ZERO);
+    assert!(!stage.is_resting());
+    tokio::time::timeout(Duration::from_secs(1), stage.rested())
+        .await
+        .unwrap();
+}
+
+#[test]
+fn the_page_is_told_what_goes_on_by_itself_and_no_more() {
+    use super::narrator::Who;
+    let narrator = Narrator::new(Format::Json, Box::new(io::sink()));
+    for (who, what) in [
+        (Who::ControlPlane, "wants web gone"),
+        (Who::Krane, "deleted web"),
+        (Who::Someone, "edits api by hand"),
+        (Who::You, "cut the desired-state stream"),
+        (Who::Cluster, "a pod of api crashes"),
+        (Who::Story, "waits"),
+    ] {
+        narrator.say(who, "event", what, None).unwrap();
+    }
+    let told = [
+        "the story waits",
+        "a pod of api crashes",
+        "someone edits api by hand",
+    ];
+    assert_eq!(narrator.story(), told);
 }
 
 #[tokio::test]

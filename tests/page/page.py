@@ -93,6 +93,11 @@ def nothing_is_wider_than_a_phone(browser, demo, shots):
             page.goto(demo.url)
             expect(page.locator("#link")).to_have_text("live")
             wide = page.evaluate("document.documentElement.scrollWidth")
+            if width < 640:
+                first, second = [page.locator(".buttons li").nth(index).bounding_box() for index in [0, 1]]
+                assert first["y"] == second["y"], "the buttons are in two columns"
+                kill = page.locator(".kill button").first.bounding_box()
+                assert kill["height"] >= 32, f"a finger does not hit {kill['height']} pixels"
             assert wide <= width, f"{wide} pixels at a width of {width}"
             if shots:
                 page.screenshot(path=shots / f"{scheme}-{width}.png", full_page=True)
@@ -112,7 +117,7 @@ def an_actor_that_is_killed_runs_again(page, demo):
     expect(row.locator(".state")).to_contain_text("idle", timeout=PATIENCE)
     expect(page.locator("#said")).to_contain_text("krane starts it again", timeout=PATIENCE)
     expect(page.locator("#said")).to_be_in_viewport()
-    expect(page.locator(".events")).to_contain_text(path, timeout=PATIENCE)
+    expect(page.locator("#events")).to_contain_text(path, timeout=PATIENCE)
     step("an actor that is killed runs again, and the page shows it without a reload")
 
 
@@ -153,6 +158,8 @@ def what_comes_of_a_button_is_said(page, demo):
 def an_api_server_that_is_away_is_told(page, demo, shots):
     sentence = page.locator(".sentence")
     page.get_by_role("button", name="Take the API server away").click()
+    expect(sentence).not_to_contain_text("in place", timeout=3_000)
+    expect(page.locator("[data-part=workloads]")).to_contain_text("as of", timeout=PATIENCE)
     expect(sentence).to_contain_text("The Kubernetes API does not answer", timeout=PATIENCE)
     problem = page.locator(".problem", has_text="The Kubernetes API does not answer")
     expect(page.locator("#said")).to_contain_text("the story waits until Restore is pressed")
@@ -166,6 +173,27 @@ def an_api_server_that_is_away_is_told(page, demo, shots):
     expect(page.locator("#controllers dl")).to_contain_text("all 5 work", timeout=PATIENCE)
     expect(page.locator("#said")).to_contain_text("has everything in place and reported again", timeout=PATIENCE)
     step("an API server that is away is told with the time of what is shown, and forgotten when it is back")
+
+
+def the_story_is_told(page):
+    expect(page.locator("#demo")).to_contain_text("A story goes on by itself")
+    now = page.locator(".story .now")
+    expect(now).to_contain_text("Now: ", timeout=PATIENCE)
+    before = now.inner_text()
+    expect(now).not_to_have_text(before, timeout=PATIENCE)
+    step("the page says what the story does by itself, and follows it")
+
+
+def the_page_comes_back_when_its_own_server_is_killed(browser, demo):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(demo.url)
+    expect(page.locator("#link")).to_have_text("live")
+    page.get_by_role("button", name="Kill root/servers/admin", exact=True).click()
+    expect(page.locator("#said")).to_contain_text("was killed; the page is back", timeout=PATIENCE)
+    expect(page.locator("#link")).to_have_text("live")
+    context.close()
+    step("the server of the page is killed, and the page says that it is back")
 
 
 def main() -> int:
@@ -195,10 +223,13 @@ def main() -> int:
             a_stream_that_is_cut_opens_again(page, demo)
             a_bad_state_is_explained(page, demo)
             what_comes_of_a_button_is_said(page, demo)
+            the_story_is_told(page)
             an_api_server_that_is_away_is_told(page, demo, shots)
             if shots:
                 page.screenshot(path=shots / "last.png", full_page=True)
             assert not said, f"the browser complains: {said}"
+            page.close()
+            the_page_comes_back_when_its_own_server_is_killed(browser, demo)
         except AssertionError as error:
             print(f"  ✗ {error}")
             return 1

@@ -143,7 +143,7 @@ pub fn answered(code: &'static str) -> RpcFailure {
     RpcFailure {
         kind: RpcFailureKind::Answered,
         code,
-        message: "as the script says".to_owned(),
+        message: "the control plane refuses this on purpose".to_owned(),
     }
 }
 

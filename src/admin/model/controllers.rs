@@ -120,8 +120,12 @@ pub struct StreamView {
     pub last_end_code: Option<&'static str>,
     /// The words of its last end.
     pub last_end: Option<String>,
+    /// When that was.
+    pub ended_at: Option<Stamp>,
     /// Whether that was a message over the size limit.
     pub last_end_oversize: bool,
+    /// Whether it has been open since, so that its last end is no reason any more.
+    pub was_open_since: bool,
     /// States taken in.
     pub received: u64,
     /// States that were known.
@@ -193,7 +197,9 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
             last_message_at: stream.last_item_at.map(|at| epoch.at(at)),
             last_end_code: end.map(|end| end.code),
             last_end: end.map(|end| end.message.clone()),
+            ended_at: stream.ended_at.map(|at| epoch.at(at)),
             last_end_oversize: end.is_some_and(|end| end.is_oversize),
+            was_open_since: stream.was_open_since,
             received: stream.received,
             replayed: stream.replayed,
             stale: stream.stale,

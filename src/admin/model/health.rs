@@ -128,6 +128,9 @@ fn sentence(inputs: &Inputs<'_>, findings: &Findings) -> (Level, String) {
     if inputs.tree.iter().any(|actor| actor.level == Level::Busy) {
         return (Level::Busy, "krane is starting".to_owned());
     }
+    if let Some(words) = api_server::broken_just_now(inputs.controllers) {
+        return (Level::Busy, words);
+    }
     let wanted = inputs.workloads.len();
     let on_the_way = inputs.workloads.iter();
     let on_the_way = on_the_way.filter(|it| it.level != Level::Good).count();
@@ -212,16 +215,23 @@ fn connections(controller: &ControllerView, tree: &[ActorView], findings: &mut F
         return;
     }
     let stream = &controller.stream;
-    if let (false, Some(code)) = (stream.connected, stream.last_end_code) {
+    // One that was open since its last end is down for another reason, which nobody told yet.
+    let code = stream.last_end_code.filter(|_| !stream.was_open_since);
+    if !stream.connected && (code.is_some() || stream.was_open_since) {
+        let last_end = stream.last_end.as_deref().unwrap_or_default();
         findings.count(Level::Warn, format!("{name} has no stream"));
         findings.add(Problem {
             level: Level::Warn,
             what: format!("The desired-state stream of {name} is not open"),
-            why: Some(format!(
-                "{code}: {}",
-                stream.last_end.as_deref().unwrap_or_default()
+            why: Some(code.map_or_else(
+                || "it is being opened again".to_owned(),
+                |code| format!("{code}: {last_end}"),
             )),
-            remedy: stream_remedy(code, stream.last_end_oversize).to_owned(),
+            remedy: match code {
+                Some(code) => stream_remedy(code, stream.last_end_oversize),
+                None => "nothing yet; krane connects by itself, what runs goes on running",
+            }
+            .to_owned(),
             next_try: None,
             part: "controllers",
         });

@@ -7,14 +7,18 @@ use super::super::model::{ActorView, EventView, Identity, Stamp, View, WorkloadV
 
 /// Rows of the workloads' table.
 const ROWS: usize = 200;
-/// Events in the list.
+/// Events in the list …
 const EVENTS: usize = 100;
+/// … and how many of them are open to the eye.
+const NEWEST: usize = 20;
 
 /// The demo's part of the page.
 pub(super) struct Demo<'a> {
     pub(super) buttons: Vec<Button>,
     pub(super) form_token: &'a str,
     pub(super) said: Option<String>,
+    /// What the story does by itself, newest first.
+    pub(super) story: Vec<String>,
 }
 
 impl Demo<'_> {
@@ -33,7 +37,8 @@ pub(super) struct Show<'a> {
     pub(super) filter: &'a str,
     pub(super) rows: Vec<&'a WorkloadView>,
     pub(super) matching: usize,
-    pub(super) events: &'a [EventView],
+    pub(super) newest: &'a [EventView],
+    pub(super) older: &'a [EventView],
 }
 
 impl<'a> Show<'a> {
@@ -47,6 +52,7 @@ impl<'a> Show<'a> {
         let matching = rows.len();
         rows.truncate(ROWS);
         let events = view.events.get(..EVENTS).unwrap_or(&view.events);
+        let (newest, older) = events.split_at(events.len().min(NEWEST));
         Self {
             view,
             identity,
@@ -54,7 +60,8 @@ impl<'a> Show<'a> {
             filter,
             rows,
             matching,
-            events,
+            newest,
+            older,
         }
     }
 
@@ -79,10 +86,10 @@ impl<'a> Show<'a> {
     /// How long until something is, the same way.
     pub(super) fn until(&self, at: &Stamp) -> String {
         let left = at.since(&self.view.taken_at);
-        let text = if left.is_zero() {
-            "a moment".to_owned()
+        let text = if left < Duration::from_secs(1) {
+            "now".to_owned()
         } else {
-            brief(left)
+            format!("in {}", brief(left))
         };
         format!("<time datetime=\"{at}\" title=\"{at}\" data-until>{text}</time>")
     }

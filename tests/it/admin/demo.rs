@@ -27,6 +27,13 @@ impl DemoControls for Hands {
         }]
     }
 
+    fn story(&self) -> Vec<String> {
+        vec![
+            "the control plane wants <web>".to_owned(),
+            "someone edits web".to_owned(),
+        ]
+    }
+
     async fn act(&self, action: DemoAction) -> Result<Said, DemoError> {
         if action == DemoAction::EditObject {
             return Err(DemoError::NothingThere);
@@ -65,6 +72,9 @@ async fn buttons_work_without_a_script() {
         "krane connects again",
         "name=\"path\" value=\"root/deployments/intake/stream\"",
         "value=\"form-token\"",
+        "A story goes on by itself",
+        "Now: the control plane wants &#60;web&#62;",
+        "someone edits web",
     ] {
         assert!(page.contains(said), "{said}");
     }

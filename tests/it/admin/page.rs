@@ -171,7 +171,10 @@ async fn an_api_server_that_is_away_is_no_good_news() {
     let kinds = world.store.snapshot().watched;
     world.watches_break(&kinds, false, "no answer: connection refused");
     let text = world.get("/").await.text;
-    assert!(text.contains("Everything wanted is in place"), "{text}");
+    let sentence = "5 watches broken since 08:00:00 UTC, krane reconnects";
+    assert!(text.contains(sentence), "{text}");
+    let part = world.get("/parts/workloads").await.text;
+    assert!(part.contains("as of 08:00:00 UTC"), "{part}");
     tokio::time::advance(std::time::Duration::from_secs(6)).await;
     let (key, change) = super::world::wanted("shop", "late");
     world.wants(2, key.clone(), change);
@@ -202,6 +205,92 @@ async fn an_api_server_that_is_away_is_no_good_news() {
     world.pass().await;
     let health = world.json("/api/v1/health").await;
     assert_eq!(health["sentence"], "1 object retried");
+    let part = world.get("/parts/workloads").await.text;
+    assert!(!part.contains("as of"), "{part}");
+}
+
+/// The page reads the workloads again when what is told above them changes.
+#[tokio::test(start_paused = true)]
+async fn workloads_that_are_old_are_news() {
+    let world = World::new();
+    world.is_up();
+    world.in_place(1, "web");
+    let before = world.feed.view();
+    world.watches_break(&[Resource::Pod], false, "no answer");
+    world.pass().await;
+    let after = world.feed.view();
+    let changed = after.revisions.changed_since(&before.revisions);
+    assert!(changed.contains(&"workloads"), "{changed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_end_of_the_stream_is_no_reason_for_a_new_one() {
+    let world = World::new();
+    world.is_up();
+    world.stream_lost("unavailable", "went away");
+    tokio::time::advance(std::time::Duration::from_secs(7)).await;
+    let card = world.get("/parts/controllers").await.text;
+    assert!(
+        card.contains("lost <time") && card.contains("not open"),
+        "{card}"
+    );
+    // Another try ends sooner than the stream was lost.
+    let lost_at = world.store.with(|memory| memory.stream.lost_at);
+    world.stream_lost("unavailable", "is still away");
+    world.store.with(|memory| memory.stream.lost_at = lost_at);
+    world.pass().await;
+    let card = world.get("/parts/controllers").await.text;
+    assert!(card.contains(">7 s</time> ago"), "since it is lost: {card}");
+    assert!(card.contains(">0 s</time> ago"), "the newest end: {card}");
+    let health = world.get("/parts/health").await.text;
+    assert!(health.contains("unavailable: is still away"), "{health}");
+    assert!(
+        health.contains("not connected, at the newest version heard"),
+        "{health}"
+    );
+    // It was open, and its actor began again.
+    world.store.with(|memory| {
+        memory.stream.was_open_since = true;
+        memory.stream.opened_at = None;
+    });
+    world.pass().await;
+    let health = world.get("/parts/health").await.text;
+    assert!(health.contains("it is being opened again"), "{health}");
+    assert!(!health.contains("is still away"), "{health}");
+    let card = world.get("/parts/controllers").await.text;
+    assert!(card.contains("opening again"), "{card}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_events_are_shown_and_the_rest_on_demand() {
+    let world = World::new();
+    world.is_up();
+    for number in 0..25 {
+        let failed = Happening::ActorRestarted {
+            path: format!("root/number-{number}").into(),
+        };
+        world.board.record(None, failed);
+    }
+    let text = world.get("/parts/events").await.text;
+    let (newest, older) = text.split_once("<details").unwrap();
+    assert_eq!(newest.matches("<li").count(), 20, "{text}");
+    assert!(newest.contains("root/number-24"), "{text}");
+    assert!(older.contains("root/number-0"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_due_is_now() {
+    let world = World::new();
+    world.is_up();
+    let cell = world.board.find("root/deployments").unwrap();
+    for (millis, said) in [(900, ">now</time>"), (5_900, ">in 5 s</time>")] {
+        world.pass().await;
+        let until = world.board.now() + std::time::Duration::from_millis(millis);
+        cell.update(|status| status.activity = Activity::Parked { until });
+        let tree = world.get("/parts/tree").await.text;
+        assert!(tree.contains(said), "{tree}");
+        assert_eq!(tree.contains(">now</time>"), millis < 1_000, "{tree}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

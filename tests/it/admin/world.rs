@@ -226,6 +226,8 @@ impl World {
         self.store.with(|memory| {
             memory.stream.opened_at = None;
             memory.stream.lost_at = Some(now);
+            memory.stream.ended_at = Some(now);
+            memory.stream.was_open_since = false;
             memory.stream.last_end = Some(StreamEnd {
                 code,
                 message: message.to_owned(),

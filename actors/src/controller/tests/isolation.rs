@@ -5,7 +5,7 @@ use std::time::Duration;
 use krane_domain::object::{ObjectRef, Resource};
 
 use super::harness::{Choices, World};
-use crate::ports::WatchEnd;
+use crate::ports::{RpcFailureKind, WatchEnd};
 use crate::testing::{FakeCluster, FakeControlPlane, input, wants};
 
 /// Acting before caches are filled.
@@ -68,6 +68,24 @@ async fn the_stream_comes_back_with_its_cursor_after_every_cut() {
         assert!(time >= Duration::from_millis(990) && time <= Duration::from_millis(5_100));
     }
     assert_eq!(world.control_plane.cursors(), [0, 1, 2, 3, 4, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_stream_is_told_with_its_own_time_until_it_is_open_again() {
+    let world = World::start().await;
+    world.control_plane.push(wants(1, input("ns", "d1")));
+    world.until("applied", |world| world.cursor() == 1).await;
+    world.control_plane.fail(Some(RpcFailureKind::Transport));
+    world.control_plane.cut("internal");
+    world.pass(12).await;
+    let stream = world.memory(|memory| memory.stream.clone());
+    assert!(stream.opened_at.is_none() && !stream.was_open_since);
+    assert!(stream.ended_at > stream.lost_at, "{stream:?}");
+    world.control_plane.fail(None);
+    world.pass(6).await;
+    let stream = world.memory(|memory| memory.stream.clone());
+    assert!(stream.opened_at.is_some() && stream.was_open_since);
+    assert!(stream.last_end.is_some(), "it is still told");
 }
 
 /// A task that died in silence would leave a stream that looks open, or a kind nobody watches.

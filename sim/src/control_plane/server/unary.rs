@@ -109,7 +109,10 @@ async fn answer(
 ) -> Result<Bytes, Status> {
     check::token(headers, &shared.token)?;
     if let Some(code) = shared.fault(method) {
-        return Err(Status::new(code, "as the script says"));
+        return Err(Status::new(
+            code,
+            "the control plane refuses this on purpose",
+        ));
     }
     check::region(region)?;
     match (method, asked) {

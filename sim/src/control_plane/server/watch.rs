@@ -64,7 +64,9 @@ impl ServerStreamingService<Bytes> for Call {
                     decoded.map_err(|error| Status::invalid_argument(error.to_string()))
                 });
             let refusal = match &allowed {
-                Ok(_) => shared.fault(Method::Watch(kind)).map(scripted),
+                Ok(_) => shared
+                    .fault(Method::Watch(kind))
+                    .map(|code| Status::new(code, "the control plane refuses this on purpose")),
                 Err(status) => Some(status.clone()),
             };
             if let Some(status) = refusal {
@@ -97,10 +99,6 @@ impl ServerStreamingService<Bytes> for Call {
     }
 }
 
-fn scripted(code: Code) -> Status {
-    Status::new(code, "as the script says")
-}
-
 struct Reader {
     shared: Arc<Shared>,
     kind: Kind,
@@ -121,7 +119,12 @@ impl Reader {
             let cut = self.shared.look().cuts.of(self.kind, self.number);
             if let Some(code) = cut {
                 self.serving.end(code);
-                return (code != Code::Ok).then(|| (Err(scripted(code)), self));
+                return (code != Code::Ok).then(|| {
+                    (
+                        Err(Status::new(code, "the control plane cut the stream")),
+                        self,
+                    )
+                });
             }
             if self.page.is_empty() {
                 self.page = self

@@ -21,6 +21,17 @@ pub(super) fn look(controllers: &[ControllerView], now: Stamp, findings: &mut Fi
     is_away
 }
 
+/// What to say of watches that are broken and may be back in a moment: what they show may be old.
+pub(super) fn broken_just_now(controllers: &[ControllerView]) -> Option<String> {
+    let all = || controllers.iter().flat_map(|it| &it.watches.broken);
+    let first = all().map(|watch| watch.since).min()?;
+    let watches = many_watches(all().count());
+    Some(format!(
+        "{watches} broken since {} UTC, krane reconnects",
+        first.clock()
+    ))
+}
+
 /// What has been broken for a while, the longest first.
 fn broken(controller: &ControllerView, now: Stamp) -> Vec<&BrokenWatchView> {
     let watches = controller.watches.broken.iter();
