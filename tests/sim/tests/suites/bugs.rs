@@ -11,7 +11,7 @@ const SEEDS: u64 = 150;
 
 /// How the suites find it: the run and what it says. The cheapest runs come first.
 fn found(bug: Bug) -> Option<(String, String)> {
-    let plain = scenarios()
+    let undisturbed = scenarios()
         .into_iter()
         .map(|scenario| (words(&scenario), setup(&scenario, &[])));
     let swept = scenarios().into_iter().flat_map(|scenario| {
@@ -23,7 +23,7 @@ fn found(bug: Bug) -> Option<(String, String)> {
             .map(move |fault| (words(&scenario), setup(&scenario, &[fault])))
     });
     let seeds = (1..=SEEDS).map(|seed| (format!("KRANE_SEED={seed}"), seeded(seed)));
-    let mut all = plain.chain(seeds).chain(swept);
+    let mut all = undisturbed.chain(seeds).chain(swept);
     all.find_map(|(words, setup)| {
         let planted = Setup {
             bug: Some(bug),
