@@ -220,15 +220,12 @@ fn replacement(
     tree: &Value,
     differences: &[Difference],
 ) -> Option<Decision> {
-    if differences.is_empty() {
-        return None;
-    }
     let differs = |path| rendered.body.pointer(path) != tree.pointer(path);
     let recreate = || Decision::Recreate {
         uid: Arc::clone(&live.uid),
     };
     match live.reference.resource {
-        Resource::ReplicaSet if differs("/spec/selector") => {
+        Resource::ReplicaSet if !differences.is_empty() && differs("/spec/selector") => {
             let tenant = [
                 labels::WORKSPACE_ID,
                 labels::PROJECT_ID,
@@ -252,9 +249,9 @@ fn replacement(
                 "send another name, or delete the object that has it",
             )))
         }
-        Resource::Secret if differs("/type") || tree["immutable"] == Value::Bool(true) => {
-            Some(recreate())
-        }
+        // One that somebody froze would refuse the next password, and keep what was added to it.
+        Resource::Secret if tree["immutable"] == Value::Bool(true) => Some(recreate()),
+        Resource::Secret if !differences.is_empty() && differs("/type") => Some(recreate()),
         Resource::ReplicaSet
         | Resource::HorizontalPodAutoscaler
         | Resource::Secret

@@ -7,7 +7,7 @@ use krane_testharness::{
     Agent, Outcome, World,
     edits::{
         Edit, NAMESPACE_EDITS, POLICY_EDITS, POLICY_INTRUSIONS, REPLICA_SET_EDITS,
-        REPLICA_SET_INTRUSIONS, Victim,
+        REPLICA_SET_INTRUSIONS, SECRET_EDITS, SECRET_INTRUSIONS, Victim,
     },
     eventually, limits,
 };
@@ -133,6 +133,30 @@ async fn every_edit_of_a_namespace_is_undone() -> Outcome {
     let (agent, web) = running(&world).await?;
     let mut victim = Victim::namespace(&world.api, &web.k8s_namespace).await?;
     all_are_undone(&mut victim, &NAMESPACE_EDITS).await?;
+    agent.stop().await
+}
+
+/// Frozen or not: what cannot be changed is made anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_edit_of_a_pull_secret_is_undone() -> Outcome {
+    let world = world().await?;
+    let web = deployment(&world);
+    world.control.push(samples::apply(web.clone()));
+    let agent = world
+        .agent()
+        .set("resync.interval", "24h")
+        .set("registry.url", "registry.example")
+        .set("registry.username", "puller")
+        .set("registry.password", "of-the-test")
+        .start()
+        .await?;
+    world
+        .settles("web runs", std::slice::from_ref(&web), &[], limits::LONG)
+        .await?;
+    let namespace = &web.k8s_namespace;
+    let mut victim = Victim::secret(&world.api, namespace, "depot-pull-secret").await?;
+    all_are_undone(&mut victim, &SECRET_EDITS).await?;
+    all_are_undone(&mut victim, &SECRET_INTRUSIONS).await?;
     agent.stop().await
 }
 

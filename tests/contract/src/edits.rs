@@ -5,6 +5,7 @@ mod autoscaler;
 mod namespace;
 mod policy;
 mod replica_set;
+mod secret;
 
 use std::fmt;
 
@@ -14,6 +15,7 @@ pub use autoscaler::{AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS};
 pub use namespace::NAMESPACE_EDITS;
 pub use policy::{POLICY_EDITS, POLICY_INTRUSIONS};
 pub use replica_set::{REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS};
+pub use secret::{SECRET_EDITS, SECRET_INTRUSIONS};
 
 /// Changes one object in one way.
 #[derive(Clone, Copy)]

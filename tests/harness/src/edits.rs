@@ -16,7 +16,7 @@ use crate::{Api as Admin, Failure, Outcome, eventually, limits};
 pub use change::carry_out;
 pub use krane_testcontract::edits::{
     AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS, Change, Edit, NAMESPACE_EDITS, POLICY_EDITS,
-    POLICY_INTRUSIONS, REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
+    POLICY_INTRUSIONS, REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS, SECRET_EDITS, SECRET_INTRUSIONS,
 };
 
 /// Generous beside the 250 ms it should take.
@@ -54,6 +54,11 @@ impl Victim {
             name,
         )
         .await
+    }
+
+    /// A Secret.
+    pub async fn secret(admin: &Admin, namespace: &str, name: &str) -> Outcome<Self> {
+        Self::new(admin, ("", "v1", "Secret"), Some(namespace), name).await
     }
 
     /// A Namespace.
@@ -183,9 +188,9 @@ impl Victim {
     }
 }
 
-/// Spec, owners, our labels and our annotations must be the same; labels and annotations of others may be there.
+/// Spec or data, owners, our labels and our annotations must be the same; labels and annotations of others may be there.
 fn difference(intact: &Value, live: &Value) -> Result<(), String> {
-    for part in ["spec", "specs"] {
+    for part in ["spec", "specs", "type", "data", "immutable"] {
         if intact.get(part) != live.get(part) {
             return Err(first_difference(part, &intact[part], &live[part]));
         }

@@ -229,12 +229,13 @@ impl Whose {
     }
 }
 
-/// krane's token, with the rules that krane always needs and no others.
+/// krane's token, with the rules that krane needs for what the tests switch on, and no others.
 async fn krane_kubeconfig(cluster: &Cluster) -> Outcome<PathBuf> {
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/krane/files/rbac.yaml");
-    let is_core = |document: &serde_json::Value| {
-        document["metadata"]["labels"]["krane.unkey.com/rbac-switch"] == "core"
+    let is_needed = |document: &serde_json::Value| {
+        let switch = &document["metadata"]["labels"]["krane.unkey.com/rbac-switch"];
+        switch == "core" || switch == "registry"
     };
-    cluster.install_rbac_if(&rules, is_core).await?;
+    cluster.install_rbac_if(&rules, is_needed).await?;
     Ok(cluster.service_account_kubeconfig().await?)
 }
