@@ -71,6 +71,14 @@ impl View {
         if self.removed.hides(&live.uid, live.resource_version) {
             return effects;
         }
+        if !live.is_ours() && self.was_or_is_ours(&live) {
+            // A watch that does not select by our label shows how it went. It is treated as by
+            // those that do: as gone from sight, and still ours.
+            effects.merge(self.remove(&live.reference, &live.uid, live.resource_version));
+            self.removed
+                .insert(Arc::clone(&live.uid), live.resource_version);
+            return effects;
+        }
         // It only lost our label for a while.
         self.removed.restore(&live.uid);
         let known = self.objects.get(&live.reference);
@@ -93,6 +101,12 @@ impl View {
         }
         self.objects.insert(live.reference.clone(), live);
         effects
+    }
+
+    fn was_or_is_ours(&self, live: &LiveObject) -> bool {
+        let known = self.objects.get(&live.reference);
+        let is_known = known.is_some_and(|known| known.uid == live.uid && known.is_ours());
+        is_known || self.removed.contains(&live.uid)
     }
 
     /// The object with this uid is gone, or no longer carries our label, as of resource version

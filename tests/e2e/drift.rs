@@ -147,7 +147,7 @@ async fn every_edit_of_a_pull_secret_is_undone() -> Outcome {
         .set("resync.interval", "24h")
         .set("registry.url", "registry.example")
         .set("registry.username", "puller")
-        .set("registry.password", "of-the-test")
+        .variable("KRANE__REGISTRY__PASSWORD", "of-the-test")
         .start()
         .await?;
     world

@@ -101,6 +101,26 @@ fn an_object_that_gets_our_label_back_is_seen_again() {
     assert!(view.get(&reference).is_none(), "it was deleted");
 }
 
+/// The watch of pull secrets selects by name.
+#[test]
+fn an_object_shown_without_our_label_is_out_of_sight_and_still_ours() {
+    let mut view = View::new(Resource::ReplicaSet);
+    view.insert(live("a", "u1", 5, 7));
+    let mut bare = live("a", "u1", 6, 8);
+    bare.labels.clear();
+    for version in [6, 8] {
+        bare.resource_version = version;
+        view.insert(bare.clone());
+        assert!(view.was_ours("u1") && view.workloads().count() == 0);
+    }
+    view.insert(live("a", "u1", 9, 7));
+    assert_eq!(view.workloads().count(), 1);
+    bare.uid = "u2".into();
+    bare.resource_version = 10;
+    view.insert(bare);
+    assert!(!view.was_ours("u2"), "it never was");
+}
+
 #[test]
 fn the_deletion_of_a_predecessor_leaves_its_successor() {
     let mut view = View::new(Resource::ReplicaSet);
