@@ -294,8 +294,10 @@ impl Memory {
         self.take_effects(effects, now);
     }
 
-    /// A complete list of one kind replaces what was known of it.
+    /// A complete list of one kind replaces what was known of it. The kind is there, and seen.
     pub fn replace(&mut self, resource: Resource, listed: Listed, now: Moment) {
+        self.kinds_missing.remove(&resource);
+        self.broken_watches.remove(&resource);
         // A version that cannot be read is older than all: nothing is taken for gone.
         let version = listed.resource_version.parse().unwrap_or(0);
         let uids = listed

@@ -130,8 +130,6 @@ impl Behaviour for Watch {
                     .undecodable
                     .inc_by(listed.undecodable.len() as u64);
                 self.metrics.relists.inc();
-                memory.kinds_missing.remove(&resource);
-                memory.broken_watches.remove(&resource);
                 memory.replace(resource, listed, now);
             }
             WatchMessage::Applied(item) => memory.see(item, now),

@@ -56,7 +56,6 @@ pub async fn first_lists(
                 memory
                     .listed
                     .insert(resource, listed.resource_version.clone());
-                memory.kinds_missing.remove(&resource);
                 memory.replace(resource, listed, board.now());
             }),
             Err(refusal) if refusal.class == RefusalClass::KindMissing => {

@@ -279,3 +279,21 @@ async fn a_watch_that_was_opened_again_works_though_nothing_happens() {
     assert!(time < Duration::from_secs(4), "{time:?}");
     assert_eq!(world.cluster.lists(), lists, "nothing was listed for it");
 }
+
+/// The lists before a controller's start are no follower's, and nobody else takes back what the
+/// followers of a former start said.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_was_listed_in_whole_is_seen_again_whoever_listed_it() {
+    let world = with_pod(true).await;
+    let broken = |world: &World| world.memory(|memory| memory.broken_watches.len());
+    world.cluster.fail_lists(true);
+    world
+        .cluster
+        .end_watches(&WatchEnd::Failed("cut".to_owned()));
+    world.pass(20).await;
+    assert_eq!(broken(&world), 5);
+    world.cluster.fail_lists(false);
+    let lists = (world.workers.prepare())().await;
+    assert_eq!(lists, Ok(()));
+    assert_eq!(broken(&world), 0);
+}
