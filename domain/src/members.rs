@@ -46,6 +46,11 @@ impl Members {
         changed
     }
 
+    /// Whether this workload contributes anything.
+    pub fn contains(&self, key: &ObjectKey) -> bool {
+        self.by_key.contains_key(key)
+    }
+
     /// The members of a shared object.
     pub fn of<'a>(&'a self, shared: &'a SharedKey) -> Box<dyn Iterator<Item = &'a Member> + 'a> {
         match shared {

@@ -149,6 +149,16 @@ impl View {
         effects
     }
 
+    /// A server says that this object is not there, and may be lagging: it is forgotten until it is
+    /// shown again, as it was or newer.
+    pub fn doubt(&mut self, reference: &ObjectRef) -> Effects {
+        let Some(known) = self.objects.get(reference).cloned() else {
+            return Effects::default();
+        };
+        let before = known.resource_version.saturating_sub(1);
+        self.remove(reference, &known.uid, before)
+    }
+
     /// Whether this uid was an object of ours until a watch no longer showed it. If it still
     /// exists, it only lost our label.
     pub fn was_ours(&self, uid: &str) -> bool {
@@ -244,12 +254,15 @@ impl View {
     fn index(&mut self, live: &LiveObject, effects: &mut Effects) {
         let key = live.reference.key();
         let member = kinds::member_of_live(live);
-        effects.look.extend(
-            self.members
-                .set(&key, member)
-                .into_iter()
-                .map(WorkKey::Shared),
-        );
+        let is_new = !self.members.contains(&key);
+        let mut changed = self.members.set(&key, member);
+        if is_new {
+            // A policy that is there was looked at when it was seen.
+            changed.retain(|policy| !self.objects.contains_key(&kinds::shared_reference(policy)));
+        }
+        effects
+            .look
+            .extend(changed.into_iter().map(WorkKey::Shared));
         self.namespaces_by_name
             .entry(Arc::clone(&key.name))
             .or_default()

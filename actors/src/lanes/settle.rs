@@ -366,12 +366,8 @@ async fn refresh(
         }
         Ok(None) => {
             context.store.with(|memory| {
-                if let Some(known) = memory.view.get(reference).cloned() {
-                    // A server that lags may not know it yet: what is shown again is believed.
-                    let before = known.resource_version.saturating_sub(1);
-                    let effects = memory.view.remove(reference, &known.uid, before);
-                    memory.take_effects(effects, now);
-                }
+                let effects = memory.view.doubt(reference);
+                memory.take_effects(effects, now);
             });
             Ok(None)
         }
@@ -385,10 +381,7 @@ fn forget_namespace(rendered: &Rendered, context: &LaneContext) {
     let reference = ObjectRef::new(Resource::Namespace, "", Arc::clone(namespace));
     context.store.with(|memory| {
         memory.foreign_namespaces.remove(namespace);
-        if let Some(known) = memory.view.get(&reference).cloned() {
-            let before = known.resource_version.saturating_sub(1);
-            memory.view.remove(&reference, &known.uid, before);
-        }
+        memory.view.doubt(&reference);
     });
 }
 

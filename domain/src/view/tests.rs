@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use super::{GONE, View};
 use crate::ids::{ObjectKey, SharedKey, WorkKey};
+use crate::kinds;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Resource};
 use crate::pod::{PodDigest, PodPhase};
@@ -169,6 +170,31 @@ fn a_workload_seen_for_the_first_time_has_its_isolation_policy_looked_at() {
     workload.resource_version = 2;
     workload.fingerprint = 8;
     assert!(!view.insert(workload).look.contains(&policy));
+}
+
+/// Thousands of workloads are seen at a start, and their policies with them.
+#[test]
+fn a_policy_that_is_in_place_is_not_looked_at_for_each_workload() {
+    let mut view = View::new(Resource::ReplicaSet);
+    let key = SharedKey::IsolationPolicy {
+        namespace: "ns".into(),
+        environment: "env_1".into(),
+    };
+    let mut policy = live("p", "u0", 1, 7);
+    policy.reference = kinds::shared_reference(&key);
+    policy
+        .labels
+        .insert(labels::ENVIRONMENT_ID.into(), "env_1".into());
+    let key = WorkKey::Shared(key);
+    assert!(view.insert(policy).look.contains(&key));
+    let mut workload = live("a", "u1", 2, 7);
+    for (label, value) in [
+        (labels::ENVIRONMENT_ID, "env_1"),
+        (labels::WORKSPACE_ID, "ws_1"),
+    ] {
+        workload.labels.insert(label.into(), value.into());
+    }
+    assert!(!view.insert(workload).look.contains(&key));
 }
 
 /// Sieve, unobserved state: deletions that no event told of.
