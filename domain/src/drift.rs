@@ -220,12 +220,20 @@ fn replacement(
     tree: &Value,
     differences: &[Difference],
 ) -> Option<Decision> {
-    let differs = |path| rendered.body.pointer(path) != tree.pointer(path);
     let recreate = || Decision::Recreate {
         uid: Arc::clone(&live.uid),
     };
+    let is_secret = live.reference.resource == Resource::Secret;
+    if is_secret && tree["immutable"] == Value::Bool(true) {
+        // One that somebody froze would refuse the next password, and keep what was added to it.
+        return Some(recreate());
+    }
+    if differences.is_empty() {
+        return None;
+    }
+    let differs = |path| rendered.body.pointer(path) != tree.pointer(path);
     match live.reference.resource {
-        Resource::ReplicaSet if !differences.is_empty() && differs("/spec/selector") => {
+        Resource::ReplicaSet if differs("/spec/selector") => {
             let tenant = [
                 labels::WORKSPACE_ID,
                 labels::PROJECT_ID,
@@ -249,9 +257,7 @@ fn replacement(
                 "send another name, or delete the object that has it",
             )))
         }
-        // One that somebody froze would refuse the next password, and keep what was added to it.
-        Resource::Secret if tree["immutable"] == Value::Bool(true) => Some(recreate()),
-        Resource::Secret if !differences.is_empty() && differs("/type") => Some(recreate()),
+        Resource::Secret if differs("/type") => Some(recreate()),
         Resource::ReplicaSet
         | Resource::HorizontalPodAutoscaler
         | Resource::Secret
