@@ -9,7 +9,7 @@ mod secret;
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use autoscaler::{AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS};
 pub use namespace::NAMESPACE_EDITS;
@@ -49,6 +49,34 @@ pub enum Change {
     Propose(&'static str, Value),
     /// The whole object put in its place, as `kubectl replace`.
     Put(Value),
+}
+
+/// Takes krane's mark off an object of any kind.
+const MANAGED_BY_LABEL_REMOVED: Edit = Edit {
+    name: "managed-by label removed",
+    change: |_| {
+        Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}))
+    },
+};
+
+/// Takes another label of ours off an object of any kind.
+const COMPONENT_LABEL_REMOVED: Edit = Edit {
+    name: "our label removed",
+    change: |_| {
+        Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/component": null}}}))
+    },
+};
+
+/// Changes a label of ours on an object of a workload.
+const WORKSPACE_LABEL_CHANGED: Edit = Edit {
+    name: "our label changed",
+    change: |_| {
+        Change::Merge(json!({"metadata": {"labels": {"unkey.com/workspace.id": "ws_other"}}}))
+    },
+};
+
+fn patch(operations: Value) -> Change {
+    Change::Patch(EDITOR, operations)
 }
 
 /// Who edits, unless a change says otherwise.

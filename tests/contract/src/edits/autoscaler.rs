@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Change, Edit};
-
-fn patch(operations: Value) -> Change {
-    Change::Patch("kubectl-edit", operations)
-}
+use super::{Change, Edit, MANAGED_BY_LABEL_REMOVED, WORKSPACE_LABEL_CHANGED, patch};
 
 fn with_metric(live: &Value) -> Value {
     let mut metrics = live["spec"]["metrics"].clone();
@@ -58,18 +54,8 @@ pub const AUTOSCALER_EDITS: [Edit; 13] = [
             }}}))
         },
     },
-    Edit {
-        name: "our label changed",
-        change: |_| {
-            Change::Merge(json!({"metadata": {"labels": {"unkey.com/workspace.id": "ws_other"}}}))
-        },
-    },
-    Edit {
-        name: "managed-by label removed",
-        change: |_| {
-            Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}))
-        },
-    },
+    WORKSPACE_LABEL_CHANGED,
+    MANAGED_BY_LABEL_REMOVED,
     Edit {
         name: "whole object put",
         change: |live| {

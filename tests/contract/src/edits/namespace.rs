@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Change, Edit};
+use super::{COMPONENT_LABEL_REMOVED, Change, Edit};
 
 /// Edits of what krane owns on a Namespace.
 pub const NAMESPACE_EDITS: [Edit; 5] = [
@@ -12,12 +12,7 @@ pub const NAMESPACE_EDITS: [Edit; 5] = [
             Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/component": "other"}}}))
         },
     },
-    Edit {
-        name: "our label removed",
-        change: |_| {
-            Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/component": null}}}))
-        },
-    },
+    COMPONENT_LABEL_REMOVED,
     Edit {
         name: "forced apply by another manager",
         change: |live| {

@@ -1,12 +1,8 @@
 //! Edits of a `CiliumNetworkPolicy`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Change, Edit};
-
-fn patch(operations: Value) -> Change {
-    Change::Patch("kubectl-edit", operations)
-}
+use super::{COMPONENT_LABEL_REMOVED, Change, Edit, MANAGED_BY_LABEL_REMOVED, patch};
 
 /// Edits of what krane owns on its isolation policy.
 pub const POLICY_EDITS: [Edit; 13] = [
@@ -52,18 +48,8 @@ pub const POLICY_EDITS: [Edit; 13] = [
         name: "all ingress rules removed",
         change: |_| patch(json!([{"op": "replace", "path": "/spec/ingress", "value": []}])),
     },
-    Edit {
-        name: "our label removed",
-        change: |_| {
-            Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/component": null}}}))
-        },
-    },
-    Edit {
-        name: "managed-by label removed",
-        change: |_| {
-            Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}))
-        },
-    },
+    COMPONENT_LABEL_REMOVED,
+    MANAGED_BY_LABEL_REMOVED,
     Edit {
         name: "update under the name krane",
         change: |_| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Change, Edit};
+use super::{Change, Edit, MANAGED_BY_LABEL_REMOVED, WORKSPACE_LABEL_CHANGED, patch};
 
 mod intrusions;
 
@@ -18,10 +18,6 @@ fn op(op: &str, path: impl AsRef<str>, value: Value) -> Change {
 
 fn remove(path: impl AsRef<str>) -> Change {
     patch(json!([{"op": "remove", "path": path.as_ref()}]))
-}
-
-fn patch(operations: Value) -> Change {
-    Change::Patch("kubectl-edit", operations)
 }
 
 fn other_image(live: &Value) -> Value {
@@ -52,24 +48,14 @@ fn subset(live: &Value) -> Value {
 
 /// Edits of what krane owns: an apply undoes them.
 pub const REPLICA_SET_EDITS: [Edit; 28] = [
-    Edit {
-        name: "our label changed",
-        change: |_| {
-            Change::Merge(json!({"metadata": {"labels": {"unkey.com/workspace.id": "ws_other"}}}))
-        },
-    },
+    WORKSPACE_LABEL_CHANGED,
     Edit {
         name: "our label removed",
         change: |_| {
             Change::Merge(json!({"metadata": {"labels": {"unkey.com/workspace.id": null}}}))
         },
     },
-    Edit {
-        name: "managed-by label removed",
-        change: |_| {
-            Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}))
-        },
-    },
+    MANAGED_BY_LABEL_REMOVED,
     Edit {
         name: "template annotation changed",
         change: |_| {

@@ -1,15 +1,11 @@
 //! Edits of the pull secret.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Change, Edit};
+use super::{COMPONENT_LABEL_REMOVED, Change, Edit, MANAGED_BY_LABEL_REMOVED, patch};
 
 /// No credentials, as others would write them: `{"auths":{}}`.
 const OTHER: &str = "eyJhdXRocyI6e319";
-
-fn patch(operations: Value) -> Change {
-    Change::Patch("kubectl-edit", operations)
-}
 
 /// Edits of what krane owns on its pull secret.
 pub const SECRET_EDITS: [Edit; 8] = [
@@ -17,18 +13,8 @@ pub const SECRET_EDITS: [Edit; 8] = [
         name: "credentials changed",
         change: |_| Change::Merge(json!({"data": {".dockerconfigjson": OTHER}})),
     },
-    Edit {
-        name: "our label removed",
-        change: |_| {
-            Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/component": null}}}))
-        },
-    },
-    Edit {
-        name: "managed-by label removed",
-        change: |_| {
-            Change::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}))
-        },
-    },
+    COMPONENT_LABEL_REMOVED,
+    MANAGED_BY_LABEL_REMOVED,
     Edit {
         name: "whole object put",
         change: |live| {
