@@ -7,6 +7,9 @@ use parking_lot::Mutex;
 use crate::actor::ActorError;
 use crate::status::StatusBoard;
 
+/// What a planned panic or failure says.
+pub const PLANNED: &str = "fault hook";
+
 #[cfg(test)]
 mod tests;
 
@@ -101,7 +104,7 @@ impl FaultSlot {
         let fault = self.strikes(message);
         match fault {
             Some(Fault::Panic) => strike(),
-            Some(Fault::Fail) => return Err(ActorError("fault hook".to_owned())),
+            Some(Fault::Fail) => return Err(ActorError(PLANNED.to_owned())),
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::PanicAfter) | None => {}
         }
@@ -118,7 +121,7 @@ impl FaultSlot {
 
 #[allow(clippy::panic, reason = "the fault that was asked for")]
 fn strike() {
-    panic!("fault hook");
+    panic!("{PLANNED}");
 }
 
 impl StatusBoard {

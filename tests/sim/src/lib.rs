@@ -30,4 +30,4 @@ pub use run::{Outcome, Setup, run};
 pub use scenario::{Scenario, scenario_asked_for, scenarios, setup, words};
 pub use script::{Script, Step, Variant};
 pub use shared::Extent;
-pub use suite::{Summary, all, cores, number, plan_asked_for, seeded};
+pub use suite::{Summary, all, number, on_all_cores, plan_asked_for, seeded};

@@ -22,11 +22,10 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
     let mut members: BTreeMap<krane_domain::ids::SharedKey, Vec<Member>> = BTreeMap::new();
     for (key, want) in &wants {
         let reference = ObjectRef::new(Resource::ReplicaSet, &*key.namespace, &*key.name);
+        let live = shared.admin.get(&reference);
+        let live = live.and_then(|live| LiveObject::from_json(reference.resource, live).ok());
         match want {
             Want::Apply(desired) => {
-                let live = shared.admin.get(&reference);
-                let live =
-                    live.and_then(|live| LiveObject::from_json(reference.resource, live).ok());
                 let mut all = vec![desired.render(&shared.rules, live.as_ref())];
                 all.extend(live.iter().flat_map(|owner| desired.dependants(owner)));
                 for rendered in all {
@@ -43,18 +42,12 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
                 }
             }
             Want::Delete => {
-                let live = shared.admin.get(&reference);
-                let live =
-                    live.and_then(|live| LiveObject::from_json(reference.resource, live).ok());
                 // One that lost our label is nobody's to delete.
                 if live.is_some_and(|live| live.is_ours()) {
                     return Some(format!("{key} is still there"));
                 }
             }
             Want::Poison | Want::Unknown => {
-                let live = shared.admin.get(&reference);
-                let live =
-                    live.and_then(|live| LiveObject::from_json(reference.resource, live).ok());
                 if let Some(live) = live.filter(LiveObject::is_ours)
                     && let Some(member) = kinds::member_of_live(&live)
                 {

@@ -1,8 +1,8 @@
 //! One run: chaos, then quiet.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -33,8 +33,6 @@ const REPORTS: Duration = Duration::from_secs(90);
 const SILENCE: Duration = Duration::from_secs(600);
 /// The longest pause of a parked controller, jitter included.
 const PARKED: Duration = Duration::from_secs(900);
-/// What a hook in an actor panics with.
-const PLANNED_PANIC: &str = "fault hook";
 /// How often things that nobody announces are looked at.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -95,12 +93,13 @@ struct Driver {
 }
 
 /// Panics that were planned are told by the trace, not on stderr.
+#[cfg(feature = "hooks")]
 fn keep_planned_panics_quiet() {
-    static ONCE: Once = Once::new();
+    static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let earlier = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if info.payload_as_str() != Some(PLANNED_PANIC) {
+            if info.payload_as_str() != Some(krane_actors::fault::PLANNED) {
                 earlier(info);
             }
         }));
@@ -109,9 +108,11 @@ fn keep_planned_panics_quiet() {
 
 /// Runs everything on this thread, from the first to the last moment.
 pub fn run(setup: &Setup) -> Outcome {
-    keep_planned_panics_quiet();
     #[cfg(feature = "hooks")]
-    krane_domain::planted::plant(setup.bug);
+    {
+        keep_planned_panics_quiet();
+        krane_domain::planted::plant(setup.bug);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)

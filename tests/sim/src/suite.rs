@@ -64,9 +64,19 @@ impl fmt::Display for Summary {
     }
 }
 
-/// How many runs go on side by side.
-pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(2, usize::from)
+/// Does this with every item, side by side on as many threads as there are cores.
+pub fn on_all_cores<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(item);
+                }
+            });
+        }
+    });
 }
 
 /// A number from the environment.
@@ -111,23 +121,16 @@ pub fn plan_asked_for() -> Option<Result<Plan, String>> {
 /// takes. Each comes with the words that repeat it.
 pub fn all(setups: &[(String, Setup)]) -> Summary {
     let began = Instant::now();
-    let next = AtomicUsize::new(0);
     let summary = Mutex::new(Summary::default());
-    std::thread::scope(|scope| {
-        for _ in 0..cores() {
-            scope.spawn(|| {
-                while let Some((words, setup)) = setups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = run(setup);
-                    let failure = outcome
-                        .violation
-                        .as_ref()
-                        .map(|text| describe(words, setup, text, summary.lock().failures.len()));
-                    let mut summary = summary.lock();
-                    summary.add(&outcome);
-                    summary.failures.extend(failure);
-                }
-            });
-        }
+    on_all_cores(setups, |(words, setup)| {
+        let outcome = run(setup);
+        let failure = outcome
+            .violation
+            .as_ref()
+            .map(|text| describe(words, setup, text, summary.lock().failures.len()));
+        let mut summary = summary.lock();
+        summary.add(&outcome);
+        summary.failures.extend(failure);
     });
     let mut summary = summary.into_inner();
     summary.took = began.elapsed();

@@ -1,9 +1,7 @@
 //! Each planted defect is found, and soon.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use krane_domain::planted::Bug;
-use krane_testsim::{CallFault, Fault, Setup, cores, run, scenarios, seeded, setup, words};
+use krane_testsim::{CallFault, Fault, Setup, on_all_cores, run, scenarios, seeded, setup, words};
 use parking_lot::Mutex;
 
 /// Within so many seeds.
@@ -57,17 +55,10 @@ fn asked_for() -> Vec<Bug> {
 fn every_planted_defect_is_found() {
     let bugs = asked_for();
     assert!(!bugs.is_empty(), "KRANE_BUG names none");
-    let next = AtomicUsize::new(0);
     let missed = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..cores() {
-            scope.spawn(|| {
-                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if !told(*bug) {
-                        missed.lock().push(*bug);
-                    }
-                }
-            });
+    on_all_cores(&bugs, |bug| {
+        if !told(*bug) {
+            missed.lock().push(*bug);
         }
     });
     assert_eq!(missed.into_inner(), [], "nobody noticed");

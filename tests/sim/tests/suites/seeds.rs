@@ -1,9 +1,7 @@
 //! Everything at random.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use krane_testsim::{
-    Fault, Setup, all, cores, number, plan_asked_for, run, scenario_asked_for, seeded,
+    Fault, Setup, all, number, on_all_cores, plan_asked_for, run, scenario_asked_for, seeded,
 };
 
 /// Seeds of the quick tier.
@@ -50,22 +48,12 @@ fn repeat(mut setup: Setup) {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let count = number("KRANE_SEEDS").map_or(6, |seeds| (seeds / 10).max(6));
-    let next = AtomicU64::new(1);
-    std::thread::scope(|scope| {
-        for _ in 0..cores() {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed > count {
-                        break;
-                    }
-                    let setup = seeded(seed);
-                    let (first, second) = (run(&setup), run(&setup));
-                    assert_eq!(first.hash, second.hash, "KRANE_SEED={seed}");
-                    assert_eq!(first.violation, second.violation);
-                }
-            });
-        }
+    let seeds: Vec<u64> = (1..=count).collect();
+    on_all_cores(&seeds, |seed| {
+        let setup = seeded(*seed);
+        let (first, second) = (run(&setup), run(&setup));
+        assert_eq!(first.hash, second.hash, "KRANE_SEED={seed}");
+        assert_eq!(first.violation, second.violation);
     });
     println!("{count} seeds run twice");
 }
