@@ -11,6 +11,7 @@ use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderValue, Method, Request};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::rt::TokioIo;
+use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
@@ -18,6 +19,7 @@ use tokio::net::TcpStream;
 use super::exit;
 use super::output::Terminal;
 use crate::admin::held;
+use crate::settings::{SecretError, SecretSource};
 
 /// How long krane may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -63,7 +65,7 @@ enum AskError {
     Token {
         file: PathBuf,
         #[source]
-        error: std::io::Error,
+        error: SecretError,
     },
     #[error("the token is no header value")]
     TokenForm(#[from] http::header::InvalidHeaderValue),
@@ -158,11 +160,13 @@ impl AllowDeletes {
         let (header, value) = held::CONFIRMATION;
         headers.insert(header, HeaderValue::from_static(value));
         if let Some(file) = &self.token_file {
-            let token = std::fs::read_to_string(file).map_err(|error| AskError::Token {
+            let token = SecretSource::file(file).map_err(|error| AskError::Token {
                 file: file.clone(),
                 error,
             })?;
-            let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.trim()))?;
+            let token = token.current();
+            let mut bearer =
+                HeaderValue::from_str(&format!("Bearer {}", token.expose_secret().trim()))?;
             bearer.set_sensitive(true);
             headers.insert(AUTHORIZATION, bearer);
         }

@@ -223,7 +223,6 @@ impl<'a> Layers<'a> {
 /// Added to the help when a layer is missing as a whole.
 const PARTIAL: &str = "whether anything else is missing was not checked";
 
-/// Why a file cannot be read, as a person would say it.
 /// A configuration is text of some pages; a device that never ends is none.
 const LONGEST_FILE: u64 = 4 << 20;
 
@@ -237,6 +236,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
+/// Why a file cannot be read, as a person would say it.
 pub(super) fn words(kind: std::io::ErrorKind) -> String {
     if kind == std::io::ErrorKind::NotFound {
         "no such file".to_owned()
