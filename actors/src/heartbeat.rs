@@ -1,7 +1,8 @@
 //! Tells the control plane every 30 s that this region is alive.
 //!
 //! Owns: the call under way. Never waits for anything else; its success is a sign of life for
-//! every controller (D26a). Lost when it dies: a beat; the next one comes in 30 s.
+//! every controller (D26a). Lost when it dies: a beat under way; its successor beats at
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
