@@ -258,14 +258,10 @@ impl Memory {
             .collect()
     }
 
-    /// A wanted workload changed: so may the shared objects it was part of. Its lane sees to those
-    /// that it needs.
+    /// A wanted workload changed: so may the shared objects it was and is part of.
     pub fn want(&mut self, key: &ObjectKey, member: Option<Member>, now: Moment) {
-        let was_wanted = self.wanted.contains(key);
         for changed in self.wanted.set(key, member) {
-            if was_wanted {
-                self.backlog.look(&WorkKey::Shared(changed), now);
-            }
+            self.backlog.look(&WorkKey::Shared(changed), now);
         }
     }
 

@@ -10,48 +10,56 @@ use crate::kinds::Member;
 #[derive(Clone, Debug, Default)]
 pub struct Members {
     by_key: BTreeMap<ObjectKey, Member>,
-    by_environment: BTreeMap<(Arc<str>, Arc<str>), BTreeSet<ObjectKey>>,
+    /// By namespace and environment: what is contributed, and by how many workloads.
+    by_environment: BTreeMap<Place, BTreeMap<Member, usize>>,
 }
+
+type Place = (Arc<str>, Arc<str>);
 
 impl Members {
     /// Sets what a workload contributes, or that it contributes nothing. Returns the isolation
-    /// policies this changes: that of the environment it left, and that of the one it is in now.
+    /// policies for which that adds or takes away something: one more workload that contributes the
+    /// same changes none, and thousands of them come at a start.
     pub fn set(&mut self, key: &ObjectKey, member: Option<Member>) -> BTreeSet<SharedKey> {
         let mut changed = BTreeSet::new();
         if self.by_key.get(key) == member.as_ref() {
             return changed;
         }
         if let Some(old) = self.by_key.remove(key) {
-            let place = (Arc::clone(&key.namespace), old.environment_id);
-            if let Some(keys) = self.by_environment.get_mut(&place) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.by_environment.remove(&place);
-                }
-            }
-            changed.insert(policy(place));
+            changed.extend(self.withdraw(key, &old));
         }
         if let Some(member) = member {
-            let place = (
-                Arc::clone(&key.namespace),
-                Arc::clone(&member.environment_id),
-            );
-            changed.insert(policy(place.clone()));
-            self.by_environment
-                .entry(place)
+            let count = self
+                .by_environment
+                .entry(place(key, &member))
                 .or_default()
-                .insert(key.clone());
+                .entry(member.clone())
+                .or_default();
+            *count += 1;
+            if *count == 1 {
+                changed.insert(policy(place(key, &member)));
+            }
             self.by_key.insert(key.clone(), member);
         }
         changed
     }
 
-    /// Whether this workload contributes anything.
-    pub fn contains(&self, key: &ObjectKey) -> bool {
-        self.by_key.contains_key(key)
+    fn withdraw(&mut self, key: &ObjectKey, member: &Member) -> Option<SharedKey> {
+        let place = place(key, member);
+        let counts = self.by_environment.get_mut(&place)?;
+        let count = counts.get_mut(member)?;
+        *count -= 1;
+        if *count > 0 {
+            return None;
+        }
+        counts.remove(member);
+        if counts.is_empty() {
+            self.by_environment.remove(&place);
+        }
+        Some(policy(place))
     }
 
-    /// The members of a shared object.
+    /// What is contributed to a shared object, each contribution once.
     pub fn of<'a>(&'a self, shared: &'a SharedKey) -> Box<dyn Iterator<Item = &'a Member> + 'a> {
         match shared {
             SharedKey::IsolationPolicy {
@@ -59,24 +67,27 @@ impl Members {
                 environment,
             } => {
                 let place = (Arc::clone(namespace), Arc::clone(environment));
-                let keys = self.by_environment.get(&place).into_iter().flatten();
-                Box::new(keys.filter_map(|key| self.by_key.get(key)))
+                let counts = self.by_environment.get(&place).into_iter().flatten();
+                Box::new(counts.map(|(member, _)| member))
             }
             SharedKey::Namespace(namespace) | SharedKey::PullSecret(namespace) => {
                 let first = (Arc::clone(namespace), Arc::from(""));
                 let places = self.by_environment.range(first..);
                 let places = places.take_while(move |((known, _), _)| known == namespace);
-                Box::new(
-                    places
-                        .flat_map(|(_, keys)| keys)
-                        .filter_map(|key| self.by_key.get(key)),
-                )
+                Box::new(places.flat_map(|(_, counts)| counts.keys()))
             }
         }
     }
 }
 
-fn policy((namespace, environment): (Arc<str>, Arc<str>)) -> SharedKey {
+fn place(key: &ObjectKey, member: &Member) -> Place {
+    (
+        Arc::clone(&key.namespace),
+        Arc::clone(&member.environment_id),
+    )
+}
+
+fn policy((namespace, environment): Place) -> SharedKey {
     SharedKey::IsolationPolicy {
         namespace,
         environment,
@@ -117,6 +128,21 @@ mod tests {
         };
         assert_eq!(ports(policy("prod")), [1]);
         assert_eq!(ports(SharedKey::Namespace("ns".into())), [1, 2]);
+    }
+
+    /// The policy is a union: it is another one only when a contribution appears or disappears.
+    #[test]
+    fn only_a_contribution_that_no_other_workload_makes_changes_the_policy() {
+        let mut members = Members::default();
+        let (a, b) = (ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b"));
+        let prod: std::collections::BTreeSet<_> = [policy("prod")].into();
+        assert_eq!(members.set(&a, Some(member("prod", 1))), prod);
+        assert_eq!(members.set(&b, Some(member("prod", 1))), [].into());
+        assert_eq!(members.set(&b, Some(member("prod", 2))), prod);
+        assert_eq!(members.set(&b, Some(member("prod", 1))), prod);
+        assert_eq!(members.set(&a, None), [].into());
+        assert_eq!(members.of(&policy("prod")).count(), 1);
+        assert_eq!(members.set(&b, None), prod);
     }
 
     #[test]

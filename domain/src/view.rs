@@ -254,12 +254,7 @@ impl View {
     fn index(&mut self, live: &LiveObject, effects: &mut Effects) {
         let key = live.reference.key();
         let member = kinds::member_of_live(live);
-        let is_new = !self.members.contains(&key);
-        let mut changed = self.members.set(&key, member);
-        if is_new {
-            // A policy that is there was looked at when it was seen.
-            changed.retain(|policy| !self.objects.contains_key(&kinds::shared_reference(policy)));
-        }
+        let changed = self.members.set(&key, member);
         effects
             .look
             .extend(changed.into_iter().map(WorkKey::Shared));

@@ -172,9 +172,10 @@ fn a_workload_seen_for_the_first_time_has_its_isolation_policy_looked_at() {
     assert!(!view.insert(workload).look.contains(&policy));
 }
 
-/// Thousands of workloads are seen at a start, and their policies with them.
+/// Thousands of workloads are seen at a start, most with the port of their siblings. One with
+/// another port changes the policy, whether that is in place or not (simulation, seed 1539).
 #[test]
-fn a_policy_that_is_in_place_is_not_looked_at_for_each_workload() {
+fn a_policy_is_looked_at_when_a_workload_adds_a_port_and_not_for_each_workload() {
     let mut view = View::new(Resource::ReplicaSet);
     let key = SharedKey::IsolationPolicy {
         namespace: "ns".into(),
@@ -187,14 +188,23 @@ fn a_policy_that_is_in_place_is_not_looked_at_for_each_workload() {
         .insert(labels::ENVIRONMENT_ID.into(), "env_1".into());
     let key = WorkKey::Shared(key);
     assert!(view.insert(policy).look.contains(&key));
-    let mut workload = live("a", "u1", 2, 7);
-    for (label, value) in [
-        (labels::ENVIRONMENT_ID, "env_1"),
-        (labels::WORKSPACE_ID, "ws_1"),
-    ] {
-        workload.labels.insert(label.into(), value.into());
-    }
-    assert!(!view.insert(workload).look.contains(&key));
+    let workload = |name: &str, uid: &str, port: u16| {
+        let mut workload = live(name, uid, 2, 7);
+        for (label, value) in [
+            (labels::ENVIRONMENT_ID, "env_1"),
+            (labels::WORKSPACE_ID, "ws_1"),
+        ] {
+            workload.labels.insert(label.into(), value.into());
+        }
+        workload.content = format!(
+            r#"{{"spec":{{"template":{{"spec":{{"containers":[{{"ports":[{{"containerPort":{port}}}]}}]}}}}}}}}"#
+        )
+        .into();
+        workload
+    };
+    assert!(view.insert(workload("a", "u1", 80)).look.contains(&key));
+    assert!(!view.insert(workload("b", "u2", 80)).look.contains(&key));
+    assert!(view.insert(workload("c", "u3", 81)).look.contains(&key));
 }
 
 /// Sieve, unobserved state: deletions that no event told of.
