@@ -162,7 +162,7 @@ impl Demo {
         let (seed, settings) = (self.options.seed, &self.settings);
         let registry = Registry::new();
         let cluster = DemoCluster::new(seed, KEPT);
-        let world = World::with_cluster(settings, cluster.port(), seed, &registry)?;
+        let world = World::with_cluster(settings, &cluster.port(), seed, &registry)?;
         self.control.keep_requests(KEPT);
         let stage = Arc::new(Stage::new(self.control, cluster));
         let hands = Hands::new(Arc::clone(&stage), Arc::clone(narrator));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use krane_actors::agent::AgentError;
 use krane_actors::cause::Cause;
+use krane_actors::ports::Cluster;
 use prometheus::Registry;
 
 use crate::edge::cluster::{AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection};
@@ -102,12 +103,13 @@ async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, R
     let connection = Arc::new(connection.map_err(RunError::Kubernetes)?);
     let rules = ports::rules(settings, connection.namespace());
     let limits = ports::call_limits(settings);
-    let cluster = KubeCluster::new(connection, limits, CallTimeouts::default());
-    World::new(
-        settings,
-        Arc::new(cluster),
-        rules,
-        ports::seed(),
-        &observers,
-    )
+    let cluster = |_| -> Arc<dyn Cluster> {
+        let connection = Arc::clone(&connection);
+        Arc::new(KubeCluster::new(
+            connection,
+            limits,
+            CallTimeouts::default(),
+        ))
+    };
+    World::new(settings, cluster, rules, ports::seed(), &observers)
 }

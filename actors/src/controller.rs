@@ -71,6 +71,7 @@ pub struct ControllerWorkers {
     parts: ControllerParts,
     store: Arc<Store>,
     watch: Address<WatchMessage>,
+    /// Vacant for ever where there is nothing to report.
     reporter: Address<ReporterMessage>,
     reconciler: Address<ReconcilerMessage>,
     stream: Address<StreamMessage>,
@@ -85,6 +86,7 @@ impl ControllerWorkers {
         parts: ControllerParts,
         place: impl Fn(&str) -> Result<(Arc<str>, usize), E>,
     ) -> Result<Self, E> {
+        let controller = parts.controller;
         let rules = parts.rules.clone();
         let store = Arc::new(Store::new(
             parts.controller,
@@ -96,7 +98,11 @@ impl ControllerWorkers {
             parts,
             store,
             watch: vacant("watch", &place)?,
-            reporter: vacant("reporter", &place)?,
+            reporter: if controller.has_reports() {
+                vacant("reporter", &place)?
+            } else {
+                Address::vacant("nobody", 1)
+            },
             reconciler: vacant("reconciler", &place)?,
             stream: vacant("stream", &place)?,
             resync: vacant("resync", &place)?,

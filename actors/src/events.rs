@@ -96,7 +96,14 @@ pub enum Happening {
         /// The object.
         key: ObjectKey,
         /// Instances that run, and all of them; none says that the workload is gone.
-        instances: Option<(usize, usize)>,
+        instances: Option<(usize, Option<usize>)>,
+    },
+    /// Pods of a workload cannot start.
+    PodsCannotStart {
+        /// The workload.
+        key: ObjectKey,
+        /// Why, in the kubelet's words.
+        error: Arc<str>,
     },
     /// Reports do not get through, for this reason.
     ReportFailed {
@@ -172,6 +179,7 @@ impl Happening {
             Self::StreamOpened { .. } => "stream_opened",
             Self::StreamEnded { .. } => "stream_ended",
             Self::Reported { .. } => "reported",
+            Self::PodsCannotStart { .. } => "pods_cannot_start",
             Self::ReportFailed { .. } => "report_failed",
             Self::ReportsRecovered => "reports_recovered",
             Self::BreakerOpened => "breaker_opened",
@@ -318,7 +326,7 @@ mod tests {
         let events = Events::default();
         let report = |seconds, name, running| {
             let key = ObjectKey::new("ns", name);
-            let instances = Some((running, 2));
+            let instances = Some((running, Some(2)));
             let reported = Happening::Reported { key, instances };
             events.record(Duration::from_millis(seconds), None, reported);
         };

@@ -19,11 +19,10 @@ use futures::FutureExt;
 use krane_domain::backlog::{Outcome, Task, Trouble, TroubleKind};
 use krane_domain::desired::{Change, State};
 use krane_domain::ids::{Moment, ObjectKey, SharedKey, WorkKey};
-use krane_domain::kinds::Desired;
-use krane_domain::object::LiveObject;
+use krane_domain::kinds::{self, Desired};
+use krane_domain::object::{LiveObject, Rendered, Resource};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
-use krane_domain::report::Report;
 
 use self::settle::Repair;
 use crate::events::Happening;
@@ -208,8 +207,11 @@ async fn apply(
     for rendered in primary
         .live
         .iter()
-        .flat_map(|owner| desired.dependants(owner))
+        .flat_map(|owner| desired.dependants(rules, owner))
     {
+        if can_do_without(&rendered, context) {
+            continue;
+        }
         note(&settle::settle(&rendered, repair, context).await?);
     }
     if rules.replaces_outdated_pods {
@@ -222,23 +224,40 @@ async fn apply(
     })
 }
 
+/// Whether an object beside a workload may be missing because the cluster does not know its kind
+/// (D18).
+fn can_do_without(rendered: &Rendered, context: &LaneContext) -> bool {
+    let resource = rendered.reference.resource;
+    resource == Resource::CiliumNetworkPolicy
+        && !context.store.rules().is_cilium_required
+        && context
+            .store
+            .with(|memory| memory.kinds_missing.contains(&resource))
+}
+
 async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop> {
-    let live = context
-        .store
-        .with(|memory| memory.view.workload(key).cloned());
-    let wrote = live.is_some();
-    if let Some(live) = live {
-        settle::delete(&live, context).await?;
+    let controller = context.store.controller();
+    let (parts, live) = context.store.with(|memory| {
+        let parts = controller.deleted_first(key);
+        let parts = parts
+            .iter()
+            .filter_map(|part| memory.view.get(part).cloned());
+        let parts: Vec<_> = parts.filter(|part| !part.is_terminating).collect();
+        (parts, memory.view.workload(key).cloned())
+    });
+    let all = || parts.iter().chain(&live);
+    let id = all().find_map(|live| kinds::question_id(controller, live));
+    let wrote = all().next().is_some();
+    for live in all() {
+        settle::delete(live, context).await?;
     }
     let now = context.board.now();
     context.store.with(|memory| {
-        if context.store.controller().has_reports()
+        if controller.has_reports()
             && memory.view.workload(key).is_none()
             && memory.view.namespaces_with(&key.name).next().is_none()
         {
-            memory
-                .outbox
-                .observe(Report::Gone { key: key.clone() }, now, now);
+            memory.outbox.observe_gone(key, id, now);
         }
         memory.to_observe.insert(key.clone());
     });

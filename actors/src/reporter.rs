@@ -14,7 +14,6 @@ use krane_domain::kinds::{self, Observation};
 use krane_domain::object::LiveObject;
 use krane_domain::outbox::Delivery;
 use krane_domain::planted::{Bug, is_planted};
-use krane_domain::report::Report;
 use tokio::task::JoinSet;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
@@ -47,7 +46,7 @@ pub enum ReporterMessage {
         /// Its object.
         key: ObjectKey,
         /// How it went; of what was taken, the instances that run and all of them.
-        result: Result<Option<(usize, usize)>, RpcFailure>,
+        result: Result<Option<(usize, Option<usize>)>, RpcFailure>,
     },
     /// A report may be due.
     Timer,
@@ -150,7 +149,7 @@ impl Reporter {
             );
             for key in keys {
                 let at = now + spread.mul_f64(store.chance().unit());
-                self.observe(memory, &key, now, at);
+                self.observe(memory, &key, now, at, context);
             }
         });
     }
@@ -160,12 +159,19 @@ impl Reporter {
         let store = Arc::clone(&self.store);
         store.with(|memory| {
             for key in std::mem::take(&mut memory.to_observe) {
-                self.observe(memory, &key, now, now);
+                self.observe(memory, &key, now, now, context);
             }
         });
     }
 
-    fn observe(&mut self, memory: &mut Memory, key: &ObjectKey, now: Moment, at: Moment) {
+    fn observe(
+        &mut self,
+        memory: &mut Memory,
+        key: &ObjectKey,
+        now: Moment,
+        at: Moment,
+        context: &Context<ReporterMessage>,
+    ) {
         let Some(live) = memory.view.workload(key).cloned() else {
             Self::observe_absence(memory, key, now);
             return;
@@ -193,7 +199,33 @@ impl Reporter {
             0 => memory.outdated.remove(key),
             outdated => memory.outdated.insert(key.clone(), outdated),
         };
+        self.note_config_error(memory, key, observation.config_error, context);
         memory.outbox.observe(observation.report, now, at);
+    }
+
+    /// Says once why pods cannot start, and shows it until they can.
+    fn note_config_error(
+        &self,
+        memory: &mut Memory,
+        key: &ObjectKey,
+        error: Option<Arc<str>>,
+        context: &Context<ReporterMessage>,
+    ) {
+        let Some(error) = error else {
+            memory.config_errors.remove(key);
+            return;
+        };
+        let before = memory.config_errors.insert(key.clone(), Arc::clone(&error));
+        if before.as_ref() == Some(&error) {
+            return;
+        }
+        let controller = self.store.controller().name();
+        tracing::warn!(controller, %key, %error, "its pods cannot start");
+        let what = Happening::PodsCannotStart {
+            key: key.clone(),
+            error,
+        };
+        self.record(what, context);
     }
 
     fn warn_once(&mut self, live: &LiveObject) -> bool {
@@ -205,28 +237,23 @@ impl Reporter {
 
     /// A panic over the pods of one workload leaves all others alone.
     fn digest(&self, memory: &Memory, live: &LiveObject) -> Option<Observation> {
-        let pods = memory.view.pods_of(&live.uid);
+        let pods = memory.view.pods_of(live);
         let pods: Vec<_> = pods.iter().map(AsRef::as_ref).collect();
         let (controller, rules) = (self.store.controller(), self.store.rules());
         let digest = AssertUnwindSafe(|| kinds::observe(controller, live, &pods, rules));
-        let observation = std::panic::catch_unwind(digest).ok();
-        if observation.is_none() {
+        std::panic::catch_unwind(digest).unwrap_or_else(|_| {
             self.metrics.lane_panics.inc();
             tracing::error!(object = %live.reference, "its pods made krane panic: not reported");
-        }
-        observation
+            None
+        })
     }
 
     fn observe_absence(memory: &mut Memory, key: &ObjectKey, now: Moment) {
         memory.outdated.remove(key);
-        let was_told = matches!(
-            memory.outbox.wanted(&key.name),
-            Some(Report::Instances { key: told, .. }) if told == key
-        );
-        if was_told {
-            memory
-                .outbox
-                .observe(Report::Gone { key: key.clone() }, now, now);
+        memory.config_errors.remove(key);
+        let told = memory.outbox.wanted(&key.name);
+        if told.is_some_and(|told| !told.is_gone() && told.key() == key) {
+            memory.outbox.observe_gone(key, None, now);
         }
     }
 
@@ -290,7 +317,7 @@ impl Reporter {
     fn sent(
         &mut self,
         key: &ObjectKey,
-        result: Result<Option<(usize, usize)>, RpcFailure>,
+        result: Result<Option<(usize, Option<usize>)>, RpcFailure>,
         context: &Context<ReporterMessage>,
     ) {
         let now = context.board.now();
@@ -380,12 +407,9 @@ fn is_the_one_of_its_name(memory: &Memory, key: &ObjectKey) -> bool {
     let first = namespaces
         .peek()
         .is_some_and(|first| **first == key.namespace);
-    match memory.outbox.wanted(&key.name) {
-        Some(Report::Instances { key: told, .. }) if memory.view.workload(told).is_some() => {
-            told == key
-        }
-        Some(Report::Instances { .. } | Report::Gone { .. }) | None => first,
-    }
+    let told = memory.outbox.wanted(&key.name);
+    let told = told.filter(|told| !told.is_gone() && memory.view.workload(told.key()).is_some());
+    told.map_or(first, |told| told.key() == key)
 }
 
 #[cfg(test)]

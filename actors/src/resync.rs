@@ -13,7 +13,6 @@ use std::time::Duration;
 use krane_domain::backlog::AnswerReceipt;
 use krane_domain::brake::Verdict;
 use krane_domain::ids::{Moment, WorkKey};
-use krane_domain::kinds;
 use tokio::task::JoinSet;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
@@ -111,18 +110,11 @@ impl Resync {
             return;
         }
         let controller = self.store.controller();
-        let questions: Vec<Question> = self.store.with(|memory| {
-            let live = memory.view.workloads();
-            live.filter(|live| !live.is_terminating)
-                .filter_map(|live| {
-                    let id = kinds::question_id(controller, live)?;
-                    Some(Question {
-                        key: live.reference.key(),
-                        id,
-                    })
-                })
-                .collect()
-        });
+        let questions = self.store.with(|memory| memory.view.questions());
+        let questions: Vec<Question> = questions
+            .into_iter()
+            .map(|(key, id)| Question { key, id })
+            .collect();
         tracing::debug!(
             controller = controller.name(),
             questions = questions.len(),
@@ -233,7 +225,7 @@ impl Resync {
         let verdict = self.store.with(|memory| {
             let objects = memory.view.workloads().count();
             let view = &memory.view;
-            memory.brake.retain(|key| view.workload(key).is_some());
+            memory.brake.retain(|key| view.has_any_of(key));
             memory
                 .brake
                 .judge(unknown, objects, self.max_deletes_percent, now)

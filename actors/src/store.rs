@@ -89,6 +89,8 @@ pub struct Memory {
     pub replaced_at: BTreeMap<ObjectKey, Moment>,
     /// Pods made from another template than the live one, by workload.
     pub outdated: BTreeMap<ObjectKey, usize>,
+    /// Why pods cannot start, in the kubelet's words, by workload.
+    pub config_errors: BTreeMap<ObjectKey, Arc<str>>,
 }
 
 /// Since when a kind cannot be watched, and why.
@@ -155,7 +157,7 @@ impl Memory {
         Self {
             backlog: Backlog::default(),
             wanted: Members::default(),
-            view: View::new(controller.primary()),
+            view: View::new(controller),
             is_listed: false,
             listed: BTreeMap::new(),
             kinds_missing: BTreeSet::new(),
@@ -171,6 +173,7 @@ impl Memory {
             last_resync: None,
             replaced_at: BTreeMap::new(),
             outdated: BTreeMap::new(),
+            config_errors: BTreeMap::new(),
         }
     }
 
@@ -362,6 +365,8 @@ impl Memory {
             .retain(|name| is_needed(&SharedKey::Namespace(Arc::clone(name))));
         self.fuses.retain(|object, _| view.get(object).is_some());
         self.outdated.retain(|key, _| view.workload(key).is_some());
+        self.config_errors
+            .retain(|key, _| view.workload(key).is_some());
         self.replaced_at
             .retain(|key, _| view.workload(key).is_some());
     }

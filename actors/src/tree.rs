@@ -105,20 +105,29 @@ pub const fn drain(patience: Duration) -> Duration {
 const TO_END: Duration = Duration::from_millis(50);
 
 /// The whole tree.
-pub const TREE: Node = root(&[
-    worker("heartbeat", 8, SHORT),
-    controller(Controller::Deployments, &[OBSERVER, INTAKE]),
-    SERVERS,
-]);
+pub const TREE: Node = root(&PARTS);
+
+const PARTS: [Node; CONTROLLERS.len() + 2] = {
+    let mut parts = [SERVERS; CONTROLLERS.len() + 2];
+    parts[0] = worker("heartbeat", 8, SHORT);
+    let mut next = 0;
+    while next < CONTROLLERS.len() {
+        parts[next + 1] = controller(CONTROLLERS[next]);
+        next += 1;
+    }
+    parts
+};
+
+const CONTROLLERS: [Controller; Controller::ALL.len()] = Controller::ALL;
 
 /// What sees the cluster and tells the control plane.
-const OBSERVER: Node = rest_for_one(
-    "observer",
-    &[
-        worker("watch", 64, SHORT),
-        worker("reporter", 256, REPORTER_PATIENCE),
-    ],
-);
+const OBSERVER: Node = rest_for_one("observer", &[WATCH, REPORTER]);
+
+/// What sees the cluster where there is nothing to tell.
+const SILENT_OBSERVER: Node = rest_for_one("observer", &[WATCH]);
+
+const WATCH: Node = worker("watch", 64, SHORT);
+const REPORTER: Node = worker("reporter", 256, REPORTER_PATIENCE);
 
 /// What hears the control plane and changes the cluster.
 const INTAKE: Node = rest_for_one(
@@ -167,7 +176,12 @@ const fn root(children: &'static [Node]) -> Node {
 
 /// A controller lives and fails alone. Its children spend budgets of their own before they cost
 /// it anything, so it has little patience: budgets of levels multiply.
-const fn controller(which: Controller, children: &'static [Node]) -> Node {
+const fn controller(which: Controller) -> Node {
+    let children: &[Node] = if which.has_reports() {
+        &[OBSERVER, INTAKE]
+    } else {
+        &[SILENT_OBSERVER, INTAKE]
+    };
     supervisor(
         which.name(),
         SupervisorPolicy {

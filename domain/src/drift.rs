@@ -233,7 +233,7 @@ fn replacement(
     }
     let differs = |path| rendered.body.pointer(path) != tree.pointer(path);
     match live.reference.resource {
-        Resource::ReplicaSet if differs("/spec/selector") => {
+        Resource::ReplicaSet | Resource::Deployment if differs("/spec/selector") => {
             let tenant = [
                 labels::WORKSPACE_ID,
                 labels::PROJECT_ID,
@@ -258,11 +258,30 @@ fn replacement(
             )))
         }
         Resource::Secret if differs("/type") => Some(recreate()),
+        // Headless or not: that is for life.
+        Resource::Service if is_headless(&rendered.body) != is_headless(tree) => Some(recreate()),
         Resource::ReplicaSet
+        | Resource::Deployment
+        | Resource::Service
+        | Resource::PodDisruptionBudget
         | Resource::HorizontalPodAutoscaler
         | Resource::Secret
         | Resource::Namespace
         | Resource::CiliumNetworkPolicy
         | Resource::Pod => None,
     }
+}
+
+fn is_headless(service: &Value) -> bool {
+    service.pointer("/spec/clusterIP").and_then(Value::as_str) == Some("None")
+}
+
+/// Whether a live object, as a tree, differs from what is rendered at this path or below it.
+pub(crate) fn differs_below(rendered: &Rendered, live: &Value, path: &str) -> bool {
+    let differences = compare::differences(rendered, live);
+    differences.iter().any(|difference| {
+        let below = difference.path.strip_prefix(path);
+        difference.path.is_empty()
+            || below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
+    })
 }

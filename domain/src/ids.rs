@@ -13,14 +13,30 @@ pub type Moment = std::time::Duration;
 pub enum Controller {
     /// Customer workloads as ReplicaSets.
     Deployments,
+    /// The proxies in front of them.
+    Sentinels,
+    /// Cilium network policies as the control plane sends them.
+    Cilium,
 }
 
 impl Controller {
+    /// All of them, in the order in which they start.
+    pub const ALL: [Self; 3] = [Self::Deployments, Self::Sentinels, Self::Cilium];
+
     /// The name used in metrics, logs and paths of actors.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Deployments => "deployments",
+            Self::Sentinels => "sentinels",
+            Self::Cilium => "cilium",
         }
+    }
+
+    /// The controller of this [`name`](Self::name).
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|controller| controller.name() == name)
     }
 }
 

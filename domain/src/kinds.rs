@@ -1,26 +1,35 @@
-//! The kinds of desired state: one folder each, one variant each.
+//! The kinds of desired state: one folder each.
 //!
-//! Actors handle [`Desired`] without looking into it; everything that differs between kinds is
-//! a function here.
+//! Actors handle [`Desired`] and [`Controller`] without looking into them. What differs between
+//! kinds is what a folder says by two traits: [`WantedKind`] about a desired state, [`LiveKind`]
+//! about the objects in the cluster. Another kind is another folder, and one line in each of the
+//! two matches below.
 
+pub mod cilium_network_policy;
 pub mod deployment;
 mod rules;
+pub mod sentinel;
+mod shared;
 #[cfg(test)]
 mod tests;
+mod validation;
+mod watches;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use rules::{Password, PullSecret, ReportAddress, Rules};
+pub use rules::{Password, ProbePaths, PullSecret, Region, ReportAddress, Rules};
+pub use shared::{Isolated, Member, can_do_without, only_loses_ports, render_shared};
+pub use shared::{shared_key_of, shared_keys, shared_reference};
+pub use watches::WatchSpec;
 
 use crate::desired::Invalid;
 use crate::ids::{Controller, ObjectKey, SharedKey};
-use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::pod::PodDigest;
 use crate::report::Report;
 
-/// Value of [`labels::RENDERER_ANNOTATION`]: raised whenever the same state renders differently.
+/// Value of [`crate::labels::RENDERER_ANNOTATION`]: raised whenever the same state renders
+/// differently.
 pub const RENDERER: &str = "1";
 
 /// A validated desired state of any kind.
@@ -28,198 +37,119 @@ pub const RENDERER: &str = "1";
 pub enum Desired {
     /// A customer workload.
     Deployment(Box<deployment::DesiredDeployment>),
+    /// A proxy in front of workloads.
+    Sentinel(Box<sentinel::DesiredSentinel>),
+    /// A network policy of the control plane.
+    CiliumNetworkPolicy(Box<cilium_network_policy::DesiredPolicy>),
+}
+
+impl Desired {
+    fn kind(&self) -> &dyn WantedKind {
+        match self {
+            Self::Deployment(desired) => &**desired,
+            Self::Sentinel(desired) => &**desired,
+            Self::CiliumNetworkPolicy(desired) => &**desired,
+        }
+    }
+}
+
+/// What differs between controllers about what is live.
+fn live_kind(controller: Controller) -> &'static dyn LiveKind {
+    match controller {
+        Controller::Deployments => &deployment::Live,
+        Controller::Sentinels => &sentinel::Live,
+        Controller::Cilium => &cilium_network_policy::Live,
+    }
+}
+
+/// What a desired state says, whatever its kind.
+trait WantedKind {
+    fn key(&self) -> &ObjectKey;
+
+    /// The control plane's id of the object.
+    fn id(&self) -> &Arc<str>;
+
+    /// What it contributes to the shared objects of its namespace.
+    fn member(&self) -> Member;
+
+    /// Pods wanted, at least; `None` for what has no pods.
+    fn replicas(&self) -> Option<u32> {
+        None
+    }
+
+    /// Which object the primary one is.
+    fn reference(&self) -> ObjectRef;
+
+    /// The primary object, given what is live in its place.
+    fn render(&self, rules: &Rules, live: Option<&LiveObject>) -> Rendered;
+
+    /// See [`Desired::dependants`].
+    fn dependants(&self, _rules: &Rules, _owner: &LiveObject) -> Vec<Rendered> {
+        Vec::new()
+    }
+
+    /// See [`Desired::unneeded`].
+    fn unneeded(&self) -> Vec<ObjectRef> {
+        Vec::new()
+    }
+
+    fn warnings(&self) -> &[Invalid] {
+        &[]
+    }
 }
 
 impl Desired {
     /// The object the state is about.
     pub fn key(&self) -> &ObjectKey {
-        match self {
-            Self::Deployment(desired) => &desired.key,
-        }
+        self.kind().key()
     }
 
     /// The control plane's id of it.
     pub fn id(&self) -> &Arc<str> {
-        match self {
-            Self::Deployment(desired) => &desired.deployment_id,
-        }
+        self.kind().id()
     }
 
-    /// Pods wanted; with autoscaling at least that many.
-    pub fn replicas(&self) -> u32 {
-        match self {
-            Self::Deployment(desired) => desired
-                .autoscaling
-                .map_or(desired.replicas, |policy| policy.min_replicas),
-        }
+    /// Pods wanted, with autoscaling at least that many; `None` for what has no pods.
+    pub fn replicas(&self) -> Option<u32> {
+        self.kind().replicas()
     }
 
-    /// The shared objects that must be in place before the workload is written (D14).
-    ///
-    /// The isolation policy is always among them; see [`can_do_without`].
+    /// The shared objects that must be in place before the workload is written (D14); see
+    /// [`can_do_without`].
     pub fn needs(&self, rules: &Rules) -> Vec<SharedKey> {
-        match self {
-            Self::Deployment(desired) => {
-                shared_keys(&desired.key.namespace, &desired.member(), rules)
-            }
-        }
+        shared_keys(&self.key().namespace, &self.member(), rules)
     }
 
     /// Which object the primary one is.
     pub fn reference(&self) -> ObjectRef {
-        match self {
-            Self::Deployment(desired) => desired.reference(),
-        }
+        self.kind().reference()
     }
 
     /// The primary object, given what is live in its place.
     pub fn render(&self, rules: &Rules, live: Option<&LiveObject>) -> Rendered {
-        match self {
-            Self::Deployment(desired) => deployment::render(desired, rules, live),
-        }
+        self.kind().render(rules, live)
     }
 
     /// The objects that hang on the live primary one, in the order in which they are applied.
-    pub fn dependants(&self, owner: &LiveObject) -> Vec<Rendered> {
-        match self {
-            Self::Deployment(desired) => deployment::dependants(desired, owner),
-        }
+    pub fn dependants(&self, rules: &Rules, owner: &LiveObject) -> Vec<Rendered> {
+        self.kind().dependants(rules, owner)
     }
 
     /// What may hang on the primary object because an earlier state needed it, and this one does
     /// not.
     pub fn unneeded(&self) -> Vec<ObjectRef> {
-        match self {
-            Self::Deployment(desired) => deployment::unneeded(desired),
-        }
+        self.kind().unneeded()
     }
 
     /// What it contributes to the shared objects of its namespace.
     pub fn member(&self) -> Member {
-        match self {
-            Self::Deployment(desired) => desired.member(),
-        }
+        self.kind().member()
     }
 
     /// What was wrong with the message without making it invalid.
     pub fn warnings(&self) -> &[Invalid] {
-        match self {
-            Self::Deployment(desired) => &desired.warnings,
-        }
+        self.kind().warnings()
     }
-}
-
-/// What one workload, wanted or live, contributes to the shared objects of its namespace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Member {
-    /// The workspace whose sentinels may reach it.
-    pub workspace_id: Arc<str>,
-    /// The environment whose sentinels may reach it.
-    pub environment_id: Arc<str>,
-    /// The port they reach.
-    pub port: u16,
-}
-
-/// The shared objects that a member of this namespace is part of.
-pub fn shared_keys(namespace: &Arc<str>, member: &Member, rules: &Rules) -> Vec<SharedKey> {
-    let mut keys = vec![
-        SharedKey::Namespace(Arc::clone(namespace)),
-        SharedKey::IsolationPolicy {
-            namespace: Arc::clone(namespace),
-            environment: Arc::clone(&member.environment_id),
-        },
-    ];
-    if rules.pull_secret.is_some() {
-        keys.push(SharedKey::PullSecret(Arc::clone(namespace)));
-    }
-    keys
-}
-
-/// What a live workload contributes; `None` when its labels name no workspace or environment.
-pub fn member_of_live(live: &LiveObject) -> Option<Member> {
-    match live.reference.resource {
-        Resource::ReplicaSet => deployment::member_of_live(live),
-        Resource::Namespace
-        | Resource::CiliumNetworkPolicy
-        | Resource::Secret
-        | Resource::HorizontalPodAutoscaler
-        | Resource::Pod => None,
-    }
-}
-
-/// The workload that a live object hangs on, by its name; `None` for what belongs to none.
-pub fn workload_of_dependant(live: &LiveObject) -> Option<ObjectKey> {
-    match live.reference.resource {
-        Resource::HorizontalPodAutoscaler => Some(live.reference.key()),
-        Resource::ReplicaSet
-        | Resource::Namespace
-        | Resource::CiliumNetworkPolicy
-        | Resource::Secret
-        | Resource::Pod => None,
-    }
-}
-
-/// Which object a shared key stands for, members or not.
-pub fn shared_reference(key: &SharedKey) -> ObjectRef {
-    deployment::shared_reference(key)
-}
-
-/// A shared object rendered from all its members; `None` when there is nothing to render: no
-/// member is left, or no registry is configured.
-///
-/// Members are those of the key: of the namespace, and for a policy of its environment.
-pub fn render_shared(key: &SharedKey, members: &[Member], rules: &Rules) -> Option<Rendered> {
-    deployment::render_shared(key, members, rules)
-}
-
-/// Whether workloads may run without this object when the cluster does not know its kind (D18).
-pub fn can_do_without(key: &SharedKey, rules: &Rules) -> bool {
-    match key {
-        SharedKey::IsolationPolicy { .. } => !rules.is_cilium_required,
-        SharedKey::Namespace(_) | SharedKey::PullSecret(_) => false,
-    }
-}
-
-/// Whether a live isolation policy lets through all that is wanted, and more.
-pub fn only_loses_ports(rendered: &Rendered, live: &LiveObject) -> bool {
-    deployment::only_loses_ports(rendered, live)
-}
-
-/// The shared key that a live namespace, isolation policy or pull secret belongs to.
-pub fn shared_key_of(live: &LiveObject) -> Option<SharedKey> {
-    deployment::shared_key_of(live)
-}
-
-impl Controller {
-    /// The kind of the objects the control plane speaks about.
-    pub const fn primary(self) -> Resource {
-        match self {
-            Self::Deployments => Resource::ReplicaSet,
-        }
-    }
-
-    /// Everything the controller lists and watches, its primary kind first.
-    pub fn watches(self, rules: &Rules) -> Vec<WatchSpec> {
-        match self {
-            Self::Deployments => deployment::watches(rules),
-        }
-    }
-
-    /// Whether the control plane takes reports about these objects.
-    pub const fn has_reports(self) -> bool {
-        match self {
-            Self::Deployments => true,
-        }
-    }
-}
-
-/// The control-plane id of a live object; `None` when its label is absent or empty, and then
-/// nobody is asked or told about the object (D15).
-pub fn question_id(controller: Controller, live: &LiveObject) -> Option<Arc<str>> {
-    let label = match controller {
-        Controller::Deployments => labels::DEPLOYMENT_ID,
-    };
-    live.label(label).filter(|id| !id.is_empty()).map(Arc::from)
 }
 
 /// What the pods of a live object say.
@@ -229,20 +159,141 @@ pub struct Observation {
     pub report: Report,
     /// Living pods made from another template than the live one (D16).
     pub outdated: usize,
-    /// Instances that take traffic.
-    pub running: usize,
+    /// Why pods cannot start, in the kubelet's words.
+    pub config_error: Option<Arc<str>>,
 }
 
-/// What to report about a live object with these pods. Pods of other owners are left out (D23).
+/// What differs between controllers about the objects in the cluster.
+trait LiveKind: Sync {
+    /// The kind of the objects the control plane speaks about.
+    fn primary(&self) -> Resource;
+
+    /// The label that holds the control plane's id of an object.
+    fn id_label(&self) -> &'static str;
+
+    /// Everything that is listed and watched, the primary kind first.
+    fn watches(&self, rules: &Rules) -> Vec<WatchSpec>;
+
+    /// What a live primary object contributes to shared objects.
+    fn member(&self, live: &LiveObject) -> Option<Member>;
+
+    /// The workload that a live object of another kind hangs on.
+    fn workload_of(&self, _live: &LiveObject) -> Option<ObjectKey> {
+        None
+    }
+
+    /// What may hang on a primary object without going when it goes, in the order in which it is
+    /// deleted before it.
+    fn deleted_first(&self, _key: &ObjectKey) -> Vec<ObjectRef> {
+        Vec::new()
+    }
+
+    /// What names a live object in [`Self::pod_owner`].
+    fn owner(&self, live: &LiveObject) -> Option<Arc<str>> {
+        Some(Arc::clone(&live.uid))
+    }
+
+    /// What names the owner of a pod.
+    fn pod_owner(&self, pod: &PodDigest) -> Option<Arc<str>> {
+        pod.owner.clone()
+    }
+
+    /// Whether what is reported follows from the status of the object itself, and not of its pods
+    /// alone.
+    fn is_observed_by_status(&self) -> bool {
+        false
+    }
+
+    /// What to report; `None` when nothing ever is.
+    fn observe(
+        &self,
+        _live: &LiveObject,
+        _pods: &[&PodDigest],
+        _rules: &Rules,
+    ) -> Option<Observation> {
+        None
+    }
+
+    /// The pod to replace next, if any (D16).
+    fn outdated_pod<'a>(
+        &self,
+        _live: &LiveObject,
+        _pods: &[&'a PodDigest],
+        _unix_seconds: u64,
+    ) -> Option<&'a PodDigest> {
+        None
+    }
+}
+
+impl Controller {
+    /// The kind of the objects the control plane speaks about.
+    pub fn primary(self) -> Resource {
+        live_kind(self).primary()
+    }
+
+    /// Everything the controller lists and watches, its primary kind first.
+    pub fn watches(self, rules: &Rules) -> Vec<WatchSpec> {
+        live_kind(self).watches(rules)
+    }
+
+    /// Whether the control plane takes reports about these objects.
+    pub const fn has_reports(self) -> bool {
+        match self {
+            Self::Deployments | Self::Sentinels => true,
+            Self::Cilium => false,
+        }
+    }
+
+    /// What a live workload contributes; `None` when its labels do not say.
+    pub fn member_of_live(self, live: &LiveObject) -> Option<Member> {
+        live_kind(self).member(live)
+    }
+
+    /// The workload that a live object of another than the primary kind hangs on; `None` for what
+    /// belongs to none.
+    pub fn workload_of_dependant(self, live: &LiveObject) -> Option<ObjectKey> {
+        live_kind(self).workload_of(live)
+    }
+
+    /// What may hang on a workload without going when it goes, in the order in which it is deleted
+    /// before it.
+    pub fn deleted_first(self, key: &ObjectKey) -> Vec<ObjectRef> {
+        live_kind(self).deleted_first(key)
+    }
+
+    /// What names a live workload as the owner of pods.
+    pub fn owner(self, live: &LiveObject) -> Option<Arc<str>> {
+        live_kind(self).owner(live)
+    }
+
+    /// What names the owner of a pod.
+    pub fn pod_owner(self, pod: &PodDigest) -> Option<Arc<str>> {
+        live_kind(self).pod_owner(pod)
+    }
+
+    /// Whether reports follow from the status of the objects themselves, and not of their pods
+    /// alone.
+    pub fn is_observed_by_status(self) -> bool {
+        live_kind(self).is_observed_by_status()
+    }
+}
+
+/// The control-plane id of a live object; `None` when its label is absent or empty, and then
+/// nobody is asked or told about the object (D15).
+pub fn question_id(controller: Controller, live: &LiveObject) -> Option<Arc<str>> {
+    let label = live_kind(controller).id_label();
+    live.label(label).filter(|id| !id.is_empty()).map(Arc::from)
+}
+
+/// What to report about a live object with these pods; `None` where nothing ever is. Pods of other
+/// owners are left out (D23).
 pub fn observe(
     controller: Controller,
     live: &LiveObject,
     pods: &[&PodDigest],
     rules: &Rules,
-) -> Observation {
-    match controller {
-        Controller::Deployments => deployment::observe(live, pods, rules),
-    }
+) -> Option<Observation> {
+    live_kind(controller).observe(live, pods, rules)
 }
 
 /// The pod of a live object to replace next, if any (D16).
@@ -252,38 +303,5 @@ pub fn outdated_pod<'a>(
     pods: &[&'a PodDigest],
     unix_seconds: u64,
 ) -> Option<&'a PodDigest> {
-    match controller {
-        Controller::Deployments => deployment::outdated_pod(live, pods, unix_seconds),
-    }
-}
-
-/// What a controller watches: one list and watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchSpec {
-    /// The kind of objects.
-    pub resource: Resource,
-    /// Restrict to one namespace; all when absent.
-    pub namespace: Option<&'static str>,
-    /// Label selector, empty for none.
-    pub label_selector: String,
-    /// Field selector, empty for none.
-    pub field_selector: String,
-}
-
-impl WatchSpec {
-    /// Whether an object with these labels is shown. Knows the terms that are used: `key=value`
-    /// and `!key`.
-    pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
-        let mut terms = self
-            .label_selector
-            .split(',')
-            .filter(|term| !term.is_empty());
-        terms.all(
-            |term| match (term.strip_prefix('!'), term.split_once('=')) {
-                (Some(key), _) => !labels.contains_key(key),
-                (None, Some((key, value))) => labels.get(key).is_some_and(|live| live == value),
-                (None, None) => labels.contains_key(term),
-            },
-        )
-    }
+    live_kind(controller).outdated_pod(live, pods, unix_seconds)
 }

@@ -14,6 +14,8 @@ pub const APP_ID: &str = "unkey.com/app.id";
 pub const ENVIRONMENT_ID: &str = "unkey.com/environment.id";
 /// Deployment id of the control plane.
 pub const DEPLOYMENT_ID: &str = "unkey.com/deployment.id";
+/// Sentinel id of the control plane.
+pub const SENTINEL_ID: &str = "unkey.com/sentinel.id";
 /// Build id; present even when empty.
 pub const BUILD_ID: &str = "unkey.com/build.id";
 /// Id of a policy that the control plane sent; never on the isolation policies krane makes itself.

@@ -37,7 +37,7 @@ impl Members {
                 .or_default();
             *count += 1;
             if *count == 1 {
-                changed.insert(policy(place(key, &member)));
+                changed.extend(policy(key, &member));
             }
             self.by_key.insert(key.clone(), member);
         }
@@ -56,7 +56,7 @@ impl Members {
         if counts.is_empty() {
             self.by_environment.remove(&place);
         }
-        Some(policy(place))
+        policy(key, member)
     }
 
     /// What is contributed to a shared object, each contribution once.
@@ -68,7 +68,8 @@ impl Members {
             } => {
                 let place = (Arc::clone(namespace), Arc::clone(environment));
                 let counts = self.by_environment.get(&place).into_iter().flatten();
-                Box::new(counts.map(|(member, _)| member))
+                let members = counts.map(|(member, _)| member);
+                Box::new(members.filter(|member| member.environment().is_some()))
             }
             SharedKey::Namespace(namespace) | SharedKey::PullSecret(namespace) => {
                 let first = (Arc::clone(namespace), Arc::from(""));
@@ -80,18 +81,17 @@ impl Members {
     }
 }
 
+/// Members without an isolation policy have their place before all environments.
 fn place(key: &ObjectKey, member: &Member) -> Place {
-    (
-        Arc::clone(&key.namespace),
-        Arc::clone(&member.environment_id),
-    )
+    let environment = member.environment().cloned().unwrap_or_default();
+    (Arc::clone(&key.namespace), environment)
 }
 
-fn policy((namespace, environment): Place) -> SharedKey {
-    SharedKey::IsolationPolicy {
-        namespace,
-        environment,
-    }
+fn policy(key: &ObjectKey, member: &Member) -> Option<SharedKey> {
+    Some(SharedKey::IsolationPolicy {
+        namespace: Arc::clone(&key.namespace),
+        environment: Arc::clone(member.environment()?),
+    })
 }
 
 #[cfg(test)]
@@ -101,10 +101,13 @@ mod tests {
     use crate::kinds::Member;
 
     fn member(environment: &str, port: u16) -> Member {
-        Member {
-            workspace_id: "ws".into(),
-            environment_id: environment.into(),
-            port,
+        Member::isolated("ws", environment, port)
+    }
+
+    fn port(member: &Member) -> Option<u16> {
+        match member {
+            Member::Isolated(isolated) => Some(isolated.port),
+            Member::Resident => None,
         }
     }
 
@@ -122,7 +125,7 @@ mod tests {
         members.set(&ObjectKey::new("ns", "b"), Some(member("dev", 2)));
         members.set(&ObjectKey::new("nsx", "c"), Some(member("prod", 3)));
         let ports = |shared: SharedKey| {
-            let mut ports: Vec<u16> = members.of(&shared).map(|member| member.port).collect();
+            let mut ports: Vec<u16> = members.of(&shared).filter_map(port).collect();
             ports.sort_unstable();
             ports
         };
@@ -143,6 +146,17 @@ mod tests {
         assert_eq!(members.set(&a, None), [].into());
         assert_eq!(members.of(&policy("prod")).count(), 1);
         assert_eq!(members.set(&b, None), prod);
+    }
+
+    #[test]
+    fn who_only_lives_in_a_namespace_keeps_it_needed_and_changes_no_policy() {
+        let mut members = Members::default();
+        let key = ObjectKey::new("ns", "a");
+        assert_eq!(members.set(&key, Some(Member::Resident)), [].into());
+        assert_eq!(members.of(&SharedKey::Namespace("ns".into())).count(), 1);
+        assert_eq!(members.of(&policy("")).count(), 0);
+        assert_eq!(members.set(&key, None), [].into());
+        assert_eq!(members.of(&SharedKey::Namespace("ns".into())).count(), 0);
     }
 
     #[test]

@@ -26,6 +26,12 @@ pub enum Resource {
     Secret,
     /// `apps/v1/ReplicaSet`
     ReplicaSet,
+    /// `apps/v1/Deployment`; only sentinels
+    Deployment,
+    /// `v1/Service`; only of sentinels
+    Service,
+    /// `policy/v1/PodDisruptionBudget`; only of sentinels
+    PodDisruptionBudget,
     /// `autoscaling/v2/HorizontalPodAutoscaler`
     HorizontalPodAutoscaler,
     /// `v1/Pod`; only read
@@ -36,9 +42,10 @@ impl Resource {
     /// API group, empty for the core group.
     pub const fn group(self) -> &'static str {
         match self {
-            Self::Namespace | Self::Secret | Self::Pod => "",
+            Self::Namespace | Self::Secret | Self::Service | Self::Pod => "",
             Self::CiliumNetworkPolicy => "cilium.io",
-            Self::ReplicaSet => "apps",
+            Self::ReplicaSet | Self::Deployment => "apps",
+            Self::PodDisruptionBudget => "policy",
             Self::HorizontalPodAutoscaler => "autoscaling",
         }
     }
@@ -46,7 +53,13 @@ impl Resource {
     /// API version within the group.
     pub const fn version(self) -> &'static str {
         match self {
-            Self::Namespace | Self::Secret | Self::Pod | Self::ReplicaSet => "v1",
+            Self::Namespace
+            | Self::Secret
+            | Self::Pod
+            | Self::ReplicaSet
+            | Self::Deployment
+            | Self::Service
+            | Self::PodDisruptionBudget => "v1",
             Self::CiliumNetworkPolicy | Self::HorizontalPodAutoscaler => "v2",
         }
     }
@@ -66,6 +79,9 @@ impl Resource {
             Self::CiliumNetworkPolicy => "CiliumNetworkPolicy",
             Self::Secret => "Secret",
             Self::ReplicaSet => "ReplicaSet",
+            Self::Deployment => "Deployment",
+            Self::Service => "Service",
+            Self::PodDisruptionBudget => "PodDisruptionBudget",
             Self::HorizontalPodAutoscaler => "HorizontalPodAutoscaler",
             Self::Pod => "Pod",
         }
@@ -78,6 +94,9 @@ impl Resource {
             Self::CiliumNetworkPolicy => "ciliumnetworkpolicies",
             Self::Secret => "secrets",
             Self::ReplicaSet => "replicasets",
+            Self::Deployment => "deployments",
+            Self::Service => "services",
+            Self::PodDisruptionBudget => "poddisruptionbudgets",
             Self::HorizontalPodAutoscaler => "horizontalpodautoscalers",
             Self::Pod => "pods",
         }

@@ -101,6 +101,14 @@ impl Outbox {
         }
     }
 
+    /// The object is gone, whose control-plane id was `id`, if that is still known.
+    pub fn observe_gone(&mut self, key: &ObjectKey, id: Option<Arc<str>>, now: Moment) {
+        let before = self.wanted(&key.name).filter(|told| told.key() == key);
+        let id = before.and_then(Report::id).cloned().or(id);
+        let key = key.clone();
+        self.observe(Report::Gone { key, id }, now, now);
+    }
+
     /// The next report to send, with the moment it became true.
     pub fn next(&mut self, now: Moment) -> Option<(Report, Moment)> {
         let (_, name) = self.due.first().filter(|(at, _)| *at <= now).cloned()?;
@@ -136,8 +144,7 @@ impl Outbox {
                 if is_replaced {
                     Some(now)
                 } else {
-                    matches!(entry.wanted, Report::Instances { .. })
-                        .then_some(now + REFRESH.mul_f64(0.9 + 0.1 * jitter))
+                    (!entry.wanted.is_gone()).then_some(now + REFRESH.mul_f64(0.9 + 0.1 * jitter))
                 }
             }
             Delivery::Unreachable if is_planted(Bug::ReportLostOnFailure) => None,
@@ -252,7 +259,7 @@ impl Outbox {
 
 impl Entry {
     fn is_live(&self) -> bool {
-        matches!(self.wanted, Report::Instances { .. })
+        !self.wanted.is_gone()
     }
 }
 

@@ -35,6 +35,11 @@ pub struct PodDigest {
     pub memory_mib: i64,
     /// The annotation [`crate::labels::TEMPLATE_ANNOTATION`].
     pub template: Option<Arc<str>>,
+    /// The label [`crate::labels::SENTINEL_ID`].
+    pub sentinel_id: Option<Arc<str>>,
+    /// Why a container cannot be made from what the pod names, in the kubelet's words: a missing
+    /// Secret, for example.
+    pub config_error: Option<Arc<str>>,
 }
 
 /// `status.phase` of a pod.

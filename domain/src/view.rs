@@ -8,7 +8,7 @@ mod removed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::ids::{ObjectKey, SharedKey, WorkKey};
+use crate::ids::{Controller, ObjectKey, SharedKey, WorkKey};
 use crate::kinds::{self, Member};
 use crate::members::Members;
 use crate::object::{LiveObject, ObjectRef, Resource};
@@ -22,6 +22,7 @@ pub const GONE: u64 = u64::MAX;
 /// The cluster as one controller sees it.
 #[derive(Debug)]
 pub struct View {
+    controller: Controller,
     primary: Resource,
     objects: BTreeMap<ObjectRef, Arc<LiveObject>>,
     members: Members,
@@ -50,10 +51,11 @@ impl Effects {
 }
 
 impl View {
-    /// An empty view of a controller whose workloads are objects of this kind.
-    pub fn new(primary: Resource) -> Self {
+    /// An empty view of this controller.
+    pub fn new(controller: Controller) -> Self {
         Self {
-            primary,
+            controller,
+            primary: controller.primary(),
             objects: BTreeMap::new(),
             members: Members::default(),
             owners: BTreeMap::new(),
@@ -98,6 +100,9 @@ impl View {
             if live.reference.resource == self.primary {
                 self.index(&live, &mut effects);
             }
+        } else if live.reference.resource == self.primary && self.controller.is_observed_by_status()
+        {
+            effects.observe.insert(live.reference.key());
         }
         self.objects.insert(live.reference.clone(), live);
         effects
@@ -132,7 +137,9 @@ impl View {
                     .into_iter()
                     .map(WorkKey::Shared),
             );
-            self.owners.remove(&live.uid);
+            if let Some(owner) = self.controller.owner(&live) {
+                self.owners.remove(&owner);
+            }
             if let Some(namespaces) = self.namespaces_by_name.get_mut(&key.name) {
                 namespaces.remove(&key.namespace);
                 // The object of that name elsewhere may be reported from now on.
@@ -180,12 +187,12 @@ impl View {
             return Effects::default();
         }
         let mut effects = self.forget_pod(&key);
-        if let Some(owner) = &pod.owner {
+        if let Some(owner) = self.controller.pod_owner(&pod) {
+            effects.observe.extend(self.owners.get(&owner).cloned());
             self.pods_by_owner
-                .entry(Arc::clone(owner))
+                .entry(owner)
                 .or_default()
                 .insert(key.clone());
-            effects.observe.extend(self.owners.get(owner).cloned());
         }
         self.pods.insert(key, Arc::new(pod));
         effects
@@ -246,14 +253,14 @@ impl View {
             effects.observe.insert(live.reference.key());
         } else if let Some(shared) = kinds::shared_key_of(live) {
             effects.look.insert(WorkKey::Shared(shared));
-        } else if let Some(key) = kinds::workload_of_dependant(live) {
+        } else if let Some(key) = self.controller.workload_of_dependant(live) {
             effects.look.insert(WorkKey::Workload(key));
         }
     }
 
     fn index(&mut self, live: &LiveObject, effects: &mut Effects) {
         let key = live.reference.key();
-        let member = kinds::member_of_live(live);
+        let member = self.controller.member_of_live(live);
         let changed = self.members.set(&key, member);
         effects
             .look
@@ -262,19 +269,21 @@ impl View {
             .entry(Arc::clone(&key.name))
             .or_default()
             .insert(Arc::clone(&key.namespace));
-        self.owners.insert(Arc::clone(&live.uid), key);
+        if let Some(owner) = self.controller.owner(live) {
+            self.owners.insert(owner, key);
+        }
     }
 
     fn forget_pod(&mut self, key: &ObjectKey) -> Effects {
         let mut effects = Effects::default();
         if let Some(pod) = self.pods.remove(key)
-            && let Some(owner) = &pod.owner
+            && let Some(owner) = self.controller.pod_owner(&pod)
         {
-            effects.observe.extend(self.owners.get(owner).cloned());
-            if let Some(siblings) = self.pods_by_owner.get_mut(owner) {
+            effects.observe.extend(self.owners.get(&owner).cloned());
+            if let Some(siblings) = self.pods_by_owner.get_mut(&owner) {
                 siblings.remove(key);
                 if siblings.is_empty() {
-                    self.pods_by_owner.remove(owner);
+                    self.pods_by_owner.remove(&owner);
                 }
             }
         }
@@ -303,10 +312,48 @@ impl View {
             .filter(|live| live.reference.resource == self.primary)
     }
 
-    /// The pods of the workload with this uid, by name.
-    pub fn pods_of(&self, uid: &str) -> Vec<Arc<PodDigest>> {
-        let keys = self.pods_by_owner.get(uid).into_iter().flatten();
-        keys.filter_map(|key| self.pods.get(key)).cloned().collect()
+    /// Every object with a control-plane id that the control plane may be asked about: all
+    /// workloads, and what is left of those that are gone.
+    pub fn questions(&self) -> BTreeMap<ObjectKey, Arc<str>> {
+        let mut questions = BTreeMap::new();
+        for live in self.objects.values().filter(|live| !live.is_terminating) {
+            let Some(key) = self.workload_of(live) else {
+                continue;
+            };
+            if let Some(id) = kinds::question_id(self.controller, live) {
+                if live.reference.resource == self.primary {
+                    questions.insert(key, id);
+                } else if self.workload(&key).is_none() {
+                    questions.entry(key).or_insert(id);
+                }
+            }
+        }
+        questions
+    }
+
+    /// Whether a workload, or something of it, is there.
+    pub fn has_any_of(&self, key: &ObjectKey) -> bool {
+        self.workload(key).is_some() || {
+            let mut parts = self.controller.deleted_first(key).into_iter();
+            parts.any(|part| self.objects.contains_key(&part))
+        }
+    }
+
+    /// The workload that a live object is, or is part of.
+    fn workload_of(&self, live: &LiveObject) -> Option<ObjectKey> {
+        if live.reference.resource == self.primary {
+            Some(live.reference.key())
+        } else {
+            self.controller.workload_of_dependant(live)
+        }
+    }
+
+    /// The pods of a live workload, by name.
+    pub fn pods_of(&self, live: &LiveObject) -> Vec<Arc<PodDigest>> {
+        let owner = self.controller.owner(live);
+        let keys = owner.and_then(|owner| self.pods_by_owner.get(&owner));
+        let pods = keys.into_iter().flatten();
+        pods.filter_map(|key| self.pods.get(key)).cloned().collect()
     }
 
     /// What live workloads contribute to a shared object.

@@ -125,7 +125,10 @@ async fn a_hook_that_loses_an_answer_lets_the_report_arrive() {
             Verdict::Proceed
         }
     });
-    let gone = Report::Gone { key: key(1) };
+    let gone = Report::Gone {
+        key: key(1),
+        id: None,
+    };
     assert!(control.report(&gone).await.is_err());
     assert_eq!(control.look(|told| told.reports.len()), 1);
     control.report(&gone).await.unwrap();

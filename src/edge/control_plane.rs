@@ -156,7 +156,11 @@ impl ControlPlane for GrpcControlPlane {
     }
 
     async fn report(&self, report: &Report) -> Result<(), RpcFailure> {
-        let request = self.shared.wire.report(report);
+        let request = self.shared.wire.report(report).ok_or_else(|| RpcFailure {
+            kind: RpcFailureKind::Answered,
+            code: "internal",
+            message: "nothing like this is reported about objects of this kind".to_owned(),
+        })?;
         unary::call(&self.shared, &request).await?;
         Ok(())
     }

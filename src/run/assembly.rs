@@ -26,10 +26,8 @@ use crate::settings::{Settings, WritesMode};
 
 /// What an agent is connected to.
 pub(crate) struct World {
-    /// The Kubernetes cluster.
-    pub(crate) cluster: Arc<dyn Cluster>,
-    /// The control plane, over the connection of the deployments.
-    pub(crate) deployments: Arc<dyn ControlPlane>,
+    /// The Kubernetes cluster and the control plane, as each controller sees them.
+    pub(crate) controllers: Vec<Ports>,
     /// The control plane, over the heartbeat's connection.
     pub(crate) heartbeat: Arc<dyn ControlPlane>,
     /// What is decided how; the same rules as the ports read messages with.
@@ -38,21 +36,39 @@ pub(crate) struct World {
     pub(crate) seed: u64,
 }
 
+/// What one controller has for itself: its calls wait for nobody else's.
+pub(crate) struct Ports {
+    /// Whose they are.
+    pub(crate) controller: Controller,
+    /// The cluster, with limits of its own.
+    pub(crate) cluster: Arc<dyn Cluster>,
+    /// The control plane, over a connection of its own.
+    pub(crate) control_plane: Arc<dyn ControlPlane>,
+}
+
 impl World {
     /// The control plane of the settings, and any cluster.
     pub(super) fn new(
         settings: &Settings,
-        cluster: Arc<dyn Cluster>,
+        cluster: impl Fn(Controller) -> Arc<dyn Cluster>,
         rules: Rules,
         seed: u64,
         observers: &Observers,
     ) -> Result<Self, RunError> {
         let control = ports::control_plane_access(settings, observers);
-        let controller = Controller::Deployments;
+        let control_plane =
+            |controller| ports::control_plane(settings, &control, controller, &rules);
+        let controllers = Controller::ALL.into_iter().map(|controller| {
+            Ok(Ports {
+                controller,
+                cluster: cluster(controller),
+                control_plane: control_plane(controller)?,
+            })
+        });
         Ok(Self {
-            cluster,
-            deployments: ports::control_plane(settings, &control, controller, &rules)?,
-            heartbeat: ports::control_plane(settings, &control, controller, &rules)?,
+            controllers: controllers.collect::<Result<_, RunError>>()?,
+            // A heartbeat is about no kind of object.
+            heartbeat: control_plane(Controller::Deployments)?,
             rules,
             seed,
         })
@@ -62,13 +78,13 @@ impl World {
     #[cfg(feature = "demo")]
     pub(crate) fn with_cluster(
         settings: &Settings,
-        cluster: Arc<dyn Cluster>,
+        cluster: &Arc<dyn Cluster>,
         seed: u64,
         registry: &Registry,
     ) -> Result<Self, RunError> {
         let observers = Observers::register(registry).map_err(RunError::Metrics)?;
         let rules = ports::rules(settings, "krane");
-        Self::new(settings, cluster, rules, seed, &observers)
+        Self::new(settings, |_| Arc::clone(cluster), rules, seed, &observers)
     }
 }
 
@@ -191,13 +207,13 @@ fn parts(
 ) -> Result<AgentParts, RunError> {
     let families = ControllerFamilies::register(registry).map_err(RunError::Metrics)?;
     let is_region_known = Arc::new(AtomicBool::new(false));
-    let controller = Controller::Deployments;
-    let deployments = ControllerParts {
-        controller,
-        rules: world.rules,
+    let mut chance = fastrand::Rng::with_seed(world.seed);
+    let controllers = world.controllers.into_iter().map(|ports| ControllerParts {
+        controller: ports.controller,
+        rules: world.rules.clone(),
         registry_password: ports::registry_password(settings),
-        cluster: world.cluster,
-        control_plane: world.deployments,
+        cluster: ports.cluster,
+        control_plane: ports.control_plane,
         clock: Arc::new(SystemClock),
         board: board.clone(),
         max_lanes: settings.k8s.max_in_flight,
@@ -205,13 +221,13 @@ fn parts(
         resync_interval: settings.resync.interval,
         replay_interval: settings.replay.interval,
         max_deletes_percent: settings.safety.max_deletes_percent,
-        writes,
+        writes: Arc::clone(&writes),
         is_region_known: Arc::clone(&is_region_known),
-        chance: Chance::new(world.seed),
-        metrics: families.of(controller),
-    };
+        chance: Chance::new(chance.u64(..)),
+        metrics: families.of(ports.controller),
+    });
     Ok(AgentParts {
-        controllers: vec![deployments],
+        controllers: controllers.collect(),
         heartbeat: world.heartbeat,
         is_region_known,
         board: board.clone(),

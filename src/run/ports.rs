@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 use krane_actors::ports::{Clock, ControlPlane, PasswordSource};
 use krane_domain::ids::Controller;
-use krane_domain::kinds::{Password, PullSecret, ReportAddress, Rules};
+use krane_domain::kinds::{Password, ProbePaths, PullSecret, Region, ReportAddress, Rules};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use secrecy::ExposeSecret;
 
@@ -48,6 +48,10 @@ pub(super) fn user_agent() -> HeaderValue {
 /// The settings that change what is decided.
 pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
     Rules {
+        region: Region {
+            platform: settings.region.platform.as_str().into(),
+            name: settings.region.name.as_str().into(),
+        },
         namespace_of_krane: namespace.into(),
         request_divisor: settings.deployments.request_divisor.into(),
         max_replicas: settings.deployments.max_replicas.unsigned_abs(),
@@ -64,6 +68,10 @@ pub(super) fn rules(settings: &Settings, namespace: &str) -> Rules {
         report_address: match settings.report.address {
             settings::ReportAddress::Dns => ReportAddress::Dns,
             settings::ReportAddress::Ip => ReportAddress::Ip,
+        },
+        probe_paths: match settings.sentinel.probe_paths {
+            settings::ProbePaths::Legacy => ProbePaths::Legacy,
+            settings::ProbePaths::Split => ProbePaths::Split,
         },
     }
 }

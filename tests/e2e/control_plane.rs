@@ -176,7 +176,11 @@ async fn every_request_arrives_with_region_and_token_over_one_connection() {
 
     plane.report(&report()).await.unwrap();
     check_call(&peer.event().await, "ReportDeploymentStatus", "one");
-    plane.report(&Report::Gone { key: key() }).await.unwrap();
+    let gone = Report::Gone {
+        key: key(),
+        id: None,
+    };
+    plane.report(&gone).await.unwrap();
     check_call(&peer.event().await, "ReportDeploymentStatus", "one");
 
     assert_eq!(plane.desired(&question()).await, Ok(Answer::NotFound));

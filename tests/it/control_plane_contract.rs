@@ -244,7 +244,7 @@ async fn reports_and_heartbeats_arrive_as_they_were_told(world: &impl World) {
             key: key.clone(),
             instances,
         },
-        Report::Gone { key },
+        Report::Gone { key, id: None },
     ];
     for report in &told {
         within(port.report(report)).await.unwrap();
@@ -259,6 +259,7 @@ async fn a_refused_report_is_not_taken(world: &impl World) {
     let port = world.port();
     let gone = Report::Gone {
         key: worlds::key("app"),
+        id: None,
     };
     world.fail(Call::Report, "resource_exhausted");
     let failure = within(port.report(&gone)).await.unwrap_err();

@@ -36,24 +36,31 @@ fn agent(cluster: &FakeCluster, control_plane: &FakeControlPlane, board: &Status
     let is_region_known = Arc::new(AtomicBool::new(false));
     let families = ControllerFamilies::register(&registry).expect("registers");
     let parts = AgentParts {
-        controllers: vec![ControllerParts {
-            controller: Controller::Deployments,
-            rules: Rules::default(),
-            registry_password: None,
-            cluster: Arc::new(cluster.clone()),
-            control_plane: Arc::new(control_plane.clone()),
-            clock: Arc::new(StoppedClock),
-            board: board.clone(),
-            max_lanes: 8,
-            max_backlog: 1 << 20,
-            resync_interval: Duration::from_secs(60),
-            replay_interval: Some(Duration::from_secs(600)),
-            max_deletes_percent: 10,
-            writes: Arc::new(AtomicBool::new(true)),
-            is_region_known: Arc::clone(&is_region_known),
-            chance: Chance::new(7),
-            metrics: families.of(Controller::Deployments),
-        }],
+        controllers: Controller::ALL
+            .into_iter()
+            .map(|controller| ControllerParts {
+                controller,
+                rules: Rules::default(),
+                registry_password: None,
+                cluster: Arc::new(cluster.clone()),
+                control_plane: Arc::new(match controller {
+                    Controller::Deployments => control_plane.clone(),
+                    // These want nothing here.
+                    Controller::Sentinels | Controller::Cilium => FakeControlPlane::default(),
+                }),
+                clock: Arc::new(StoppedClock),
+                board: board.clone(),
+                max_lanes: 8,
+                max_backlog: 1 << 20,
+                resync_interval: Duration::from_secs(60),
+                replay_interval: Some(Duration::from_secs(600)),
+                max_deletes_percent: 10,
+                writes: Arc::new(AtomicBool::new(true)),
+                is_region_known: Arc::clone(&is_region_known),
+                chance: Chance::new(7),
+                metrics: families.of(controller),
+            })
+            .collect(),
         heartbeat: Arc::new(control_plane.clone()),
         is_region_known,
         board: board.clone(),

@@ -82,7 +82,7 @@ pub struct WorkloadSnapshot {
     pub id: Option<Arc<str>>,
     /// The wanted version; 0 if an answer to a question was the first word.
     pub version: u64,
-    /// Pods wanted; none when the state is invalid or wants the object gone.
+    /// Pods wanted; none when the state is invalid, wants the object gone or is about none.
     pub replicas: Option<u32>,
     /// Whether the object is wanted gone.
     pub is_unwanted: bool,
@@ -96,6 +96,8 @@ pub struct WorkloadSnapshot {
     pub pod_count: usize,
     /// Living pods made from another template than the live one.
     pub outdated: usize,
+    /// Why pods cannot start, in the kubelet's words.
+    pub config_error: Option<Arc<str>>,
     /// Whether its deletion is held.
     pub is_held: bool,
     /// What the control plane was told.
@@ -169,20 +171,21 @@ fn workload(memory: &Memory, key: &ObjectKey) -> Option<WorkloadSnapshot> {
         Ok(Change::Delete) | Err(_) => None,
     };
     let live = memory.view.workload(key);
-    let mut pods = live.map_or_else(Vec::new, |live| memory.view.pods_of(&live.uid));
+    let mut pods = live.map_or_else(Vec::new, |live| memory.view.pods_of(live));
     let pod_count = pods.len();
     pods.truncate(MOST_PODS);
     Some(WorkloadSnapshot {
         key: key.clone(),
         id: desired.map(|desired| Arc::clone(desired.id())),
         version: state.version,
-        replicas: desired.map(Desired::replicas),
+        replicas: desired.and_then(Desired::replicas),
         is_unwanted,
         standing,
         written_at: memory.backlog.written_at(key),
         pods,
         pod_count,
         outdated: memory.outdated.get(key).copied().unwrap_or_default(),
+        config_error: memory.config_errors.get(key).cloned(),
         is_held: memory.brake.held().contains(key),
         told: memory.outbox.told(&key.name),
     })

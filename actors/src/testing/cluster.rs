@@ -207,6 +207,8 @@ impl FakeCluster {
             cpu_millicores: 100,
             memory_mib: 64,
             template: template.map(Into::into),
+            sentinel_id: None,
+            config_error: None,
         };
         world.pods.insert(pod.into(), digest.clone());
         world.tell(Resource::Pod, &WatchEvent::Applied(Item::Pod(digest)));

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::root::STOP_TIMEOUT;
 use crate::status::StatusBoard;
-use crate::supervisor::{Shutdown, StartFn, Surroundings};
+use crate::supervisor::{PrepareFn, Shutdown, StartFn, Surroundings};
 
-const WORKERS: [&str; 10] = [
+const WORKERS: [&str; 21] = [
     "root/heartbeat",
     "root/deployments/observer/watch",
     "root/deployments/observer/reporter",
@@ -20,6 +20,18 @@ const WORKERS: [&str; 10] = [
     "root/deployments/intake/stream",
     "root/deployments/intake/resync",
     "root/deployments/intake/replay",
+    "root/sentinels/observer/watch",
+    "root/sentinels/observer/reporter",
+    "root/sentinels/intake/reconciler",
+    "root/sentinels/intake/stream",
+    "root/sentinels/intake/resync",
+    "root/sentinels/intake/replay",
+    // Nothing is reported about policies.
+    "root/cilium/observer/watch",
+    "root/cilium/intake/reconciler",
+    "root/cilium/intake/stream",
+    "root/cilium/intake/resync",
+    "root/cilium/intake/replay",
     "root/servers/rpc",
     "root/servers/metrics",
     "root/servers/admin",
@@ -42,11 +54,10 @@ fn crew(paths: &[&str]) -> Crew {
     let crew = paths
         .iter()
         .fold(Crew::default(), |crew, path| crew.worker(*path, never()));
-    crew.controller(
-        Controller::Deployments,
-        Arc::new(|| Box::pin(async { Ok(()) })),
-        Arc::new(|| {}),
-    )
+    Controller::ALL.into_iter().fold(crew, |crew, which| {
+        let prepare: PrepareFn = Arc::new(|| Box::pin(async { Ok(()) }));
+        crew.controller(which, prepare, Arc::new(|| {}))
+    })
 }
 
 fn policies(node: &Node) -> Vec<&SupervisorPolicy> {
@@ -73,6 +84,23 @@ root (one_for_one)
 │       ├── stream
 │       ├── resync
 │       └── replay
+├── controller:sentinels (one_for_one)
+│   ├── observer (rest_for_one)
+│   │   ├── watch
+│   │   └── reporter
+│   └── intake (rest_for_one)
+│       ├── reconciler
+│       ├── stream
+│       ├── resync
+│       └── replay
+├── controller:cilium (one_for_one)
+│   ├── observer (rest_for_one)
+│   │   └── watch
+│   └── intake (rest_for_one)
+│       ├── reconciler
+│       ├── stream
+│       ├── resync
+│       └── replay
 └── servers (one_for_one)
     ├── rpc
     ├── metrics
@@ -87,7 +115,13 @@ fn a_complete_crew_fits() {
     let paths: Vec<_> = spec.children.iter().map(|child| &*child.path).collect();
     assert_eq!(
         paths,
-        ["root/heartbeat", "root/deployments", "root/servers"]
+        [
+            "root/heartbeat",
+            "root/deployments",
+            "root/sentinels",
+            "root/cilium",
+            "root/servers"
+        ]
     );
     let is_reset: Vec<_> = spec
         .children
@@ -96,8 +130,8 @@ fn a_complete_crew_fits() {
         .collect();
     assert_eq!(
         is_reset,
-        [false, true, false],
-        "only a controller keeps state above its workers"
+        [false, true, true, true, false],
+        "only controllers keep state above its workers"
     );
 }
 

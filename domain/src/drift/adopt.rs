@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::compare::is_own;
-use super::foreign::exclusive;
+use super::foreign::{below, exclusive, is_exempt};
 use crate::labels;
 use crate::object::Resource;
 
@@ -24,9 +24,16 @@ pub fn adopted(resource: Resource, managed_fields: &[Value]) -> Option<Vec<Value
         let fields = entry.get_mut("fieldsV1").and_then(Value::as_object_mut);
         if let Some(fields) = fields.filter(|_| is_foreign) {
             for part in exclusive(resource) {
-                let part = format!("f:{part}");
-                if let Some(node) = fields.remove(&part) {
-                    merge(taken.entry(part).or_insert_with(|| json!({})), node);
+                let name = format!("f:{part}");
+                let Some(node) = fields.remove(&name) else {
+                    continue;
+                };
+                let (exempt, node) = split(resource, part, node);
+                if let Some(exempt) = exempt {
+                    fields.insert(name.clone(), exempt);
+                }
+                if let Some(node) = node {
+                    merge(taken.entry(name).or_insert_with(|| json!({})), node);
                 }
             }
             if fields.is_empty() {
@@ -59,6 +66,35 @@ pub fn adopted(resource: Resource, managed_fields: &[Value]) -> Option<Vec<Value
 fn is_of_subresource(entry: &Value) -> bool {
     let subresource = entry.get("subresource").and_then(Value::as_str);
     subresource.is_some_and(|name| !name.is_empty())
+}
+
+/// What stays with its owner, and what is taken.
+fn split(resource: Resource, path: &str, node: Value) -> (Option<Value>, Option<Value>) {
+    if is_exempt(resource, path) {
+        return (Some(node), None);
+    }
+    let parts = match node {
+        Value::Object(parts) if parts.keys().any(|name| name != ".") => parts,
+        whole => return (None, Some(whole)),
+    };
+    let (mut exempt, mut taken) = (Map::new(), Map::new());
+    for (name, node) in parts {
+        let (stays, goes) = if name == "." {
+            (None, Some(node))
+        } else {
+            split(resource, &below(path, &name), node)
+        };
+        if let Some(stays) = stays {
+            exempt.insert(name.clone(), stays);
+        }
+        if let Some(goes) = goes {
+            taken.insert(name, goes);
+        }
+    }
+    // That the parent exists says nothing of its own.
+    let is_something = taken.keys().any(|name| name != ".");
+    let value = |parts: Map<String, Value>| (!parts.is_empty()).then_some(Value::Object(parts));
+    (value(exempt), is_something.then_some(Value::Object(taken)))
 }
 
 /// The union of two trees of fields.
@@ -110,6 +146,35 @@ mod tests {
                 &json!({"f:metadata": {"f:labels": {"f:team": {}}}}),
             ),
             status,
+        ];
+        assert_eq!(adopted, Some(expected.to_vec()));
+    }
+
+    /// unkeyed/unkey deployments of sentinels: a rotated Secret rolls them by such fields.
+    #[test]
+    fn what_rolls_the_pods_of_a_deployment_stays_with_whoever_put_it_there() {
+        let fields = json!({"f:spec": {"f:template": {
+            "f:metadata": {"f:annotations": {
+                "f:kubectl.kubernetes.io/restartedAt": {}, "f:team": {}}},
+            "f:spec": {"f:containers": {"k:{\"name\":\"sentinel\"}": {"f:env": {
+                "k:{\"name\":\"STAKATER_DATABASE_SECRET\"}": {".": {}, "f:name": {}, "f:value": {}},
+                "k:{\"name\":\"DEBUG\"}": {".": {}, "f:name": {}, "f:value": {}}}}}}}}});
+        let adopted = adopted(
+            Resource::Deployment,
+            &[entry("reloader", "Update", &fields)],
+        );
+        let left = json!({"f:spec": {"f:template": {
+            "f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/restartedAt": {}}},
+            "f:spec": {"f:containers": {"k:{\"name\":\"sentinel\"}": {"f:env": {
+                "k:{\"name\":\"STAKATER_DATABASE_SECRET\"}":
+                    {".": {}, "f:name": {}, "f:value": {}}}}}}}}});
+        let taken = json!({"f:spec": {"f:template": {
+            "f:metadata": {"f:annotations": {"f:team": {}}},
+            "f:spec": {"f:containers": {"k:{\"name\":\"sentinel\"}": {"f:env": {
+                "k:{\"name\":\"DEBUG\"}": {".": {}, "f:name": {}, "f:value": {}}}}}}}}});
+        let expected = [
+            entry("reloader", "Update", &left),
+            entry("krane", "Apply", &taken),
         ];
         assert_eq!(adopted, Some(expected.to_vec()));
     }

@@ -18,11 +18,31 @@ pub struct Foreign {
 /// The parts of an object in which nobody else may own anything.
 pub(super) const fn exclusive(resource: Resource) -> &'static [&'static str] {
     match resource {
-        Resource::ReplicaSet | Resource::HorizontalPodAutoscaler => &["spec"],
+        Resource::ReplicaSet
+        | Resource::Deployment
+        | Resource::Service
+        | Resource::PodDisruptionBudget
+        | Resource::HorizontalPodAutoscaler => &["spec"],
         Resource::CiliumNetworkPolicy => &["spec", "specs"],
         Resource::Secret => &["data"],
         Resource::Namespace | Resource::Pod => &[],
     }
+}
+
+/// Whether something in an exclusive part is somebody else's after all: what rolls the pods of a
+/// Deployment when a Secret they read has changed, or when a person asks for it (D11a).
+pub(super) fn is_exempt(resource: Resource, path: &str) -> bool {
+    const ANNOTATIONS: &str = "spec.template.metadata.annotations[\"";
+    if resource != Resource::Deployment {
+        return false;
+    }
+    if let Some(annotation) = path.strip_prefix(ANNOTATIONS) {
+        return annotation.starts_with("kubectl.kubernetes.io/restartedAt\"")
+            || annotation.starts_with("reloader.stakater.com/");
+    }
+    let container = path.strip_prefix("spec.template.spec.containers[");
+    let variable = container.and_then(|rest| rest.split_once("].env[name="));
+    variable.is_some_and(|(_, name)| name.starts_with("STAKATER_"))
 }
 
 /// Who owns what in the exclusive parts of a live object.
@@ -42,6 +62,7 @@ pub(super) fn foreign(resource: Resource, live: &Value) -> Vec<Foreign> {
                     leaves(part, node, &mut paths);
                 }
             }
+            paths.retain(|path| !is_exempt(resource, path));
             let manager = entry
                 .get("manager")
                 .and_then(Value::as_str)
@@ -84,11 +105,15 @@ fn leaves(path: &str, node: &Value, paths: &mut Vec<String>) {
         paths.push(path.to_owned());
     }
     for (name, node) in parts.iter().filter(|(name, _)| *name != ".") {
-        let path = match (name.strip_prefix("f:"), item_text(name)) {
-            (Some(key), _) => join(path, key),
-            (None, Some(keys)) => format!("{path}[{keys}]"),
-            (None, None) => join(path, name),
-        };
-        leaves(&path, node, paths);
+        leaves(&below(path, name), node, paths);
+    }
+}
+
+/// The path of a field, by the name that managed fields give it in its parent.
+pub(super) fn below(path: &str, name: &str) -> String {
+    match (name.strip_prefix("f:"), item_text(name)) {
+        (Some(key), _) => join(path, key),
+        (None, Some(keys)) => format!("{path}[{keys}]"),
+        (None, None) => join(path, name),
     }
 }

@@ -42,17 +42,14 @@ fn wanted(input: DeploymentInput) -> Desired {
 fn autoscaler(input: DeploymentInput) -> Rendered {
     let desired = wanted(input);
     let rendered = desired.render(&rules(), None);
-    let mut dependants = desired.dependants(&kept(&rendered, in_place(&rendered)));
+    let mut dependants =
+        desired.dependants(&Rules::default(), &kept(&rendered, in_place(&rendered)));
     assert_eq!(dependants.len(), 1);
     dependants.remove(0)
 }
 
 fn shared(key: &SharedKey) -> Rendered {
-    let member = Member {
-        workspace_id: "ws_1".into(),
-        environment_id: "env_1".into(),
-        port: 8080,
-    };
+    let member = Member::isolated("ws_1", "env_1", 8080);
     render_shared(key, &[member], &rules()).unwrap_or_else(|| panic!("{key} renders"))
 }
 

@@ -4,10 +4,8 @@
 mod autoscaler;
 mod fields;
 mod healthcheck;
-mod narrower;
 mod observe;
 mod render;
-mod shared;
 mod template;
 mod validate;
 
@@ -15,20 +13,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub(super) use autoscaler::{dependants, unneeded};
 pub use fields::{FIELD_TABLE, ProtoField};
-pub(super) use observe::{member_of_live, observe, outdated_pod};
-pub(super) use render::render;
-pub(super) use shared::{render_shared, shared_key_of, shared_reference, watches};
 pub(crate) use template::is_public_variable;
 pub use validate::{validate, validate_delete};
 
-pub(super) use narrower::only_loses_ports;
+use autoscaler::dependants;
+use render::render;
 
-use super::Member;
+use super::watches::is;
+use super::{LiveKind, Member, Observation, Rules, WantedKind, WatchSpec};
 use crate::desired::Invalid;
 use crate::ids::ObjectKey;
-use crate::object::{ObjectRef, Resource};
+use crate::labels;
+use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::pod::PodDigest;
 
 /// The fields of an `ApplyDeployment` message as decoded, before validation.
 ///
@@ -156,9 +154,26 @@ pub struct DesiredDeployment {
     pub warnings: Vec<Invalid>,
 }
 
-impl DesiredDeployment {
-    /// Its ReplicaSet.
-    pub fn reference(&self) -> ObjectRef {
+impl WantedKind for DesiredDeployment {
+    fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    fn id(&self) -> &Arc<str> {
+        &self.deployment_id
+    }
+
+    fn member(&self) -> Member {
+        let workspace_id = Arc::clone(&self.workspace_id);
+        Member::isolated(workspace_id, Arc::clone(&self.environment_id), self.port)
+    }
+
+    fn replicas(&self) -> Option<u32> {
+        let with_autoscaler = self.autoscaling.map(|policy| policy.min_replicas);
+        Some(with_autoscaler.unwrap_or(self.replicas))
+    }
+
+    fn reference(&self) -> ObjectRef {
         ObjectRef::new(
             Resource::ReplicaSet,
             Arc::clone(&self.key.namespace),
@@ -166,13 +181,81 @@ impl DesiredDeployment {
         )
     }
 
-    /// What it contributes to the shared objects of its namespace.
-    pub fn member(&self) -> Member {
-        Member {
-            workspace_id: Arc::clone(&self.workspace_id),
-            environment_id: Arc::clone(&self.environment_id),
-            port: self.port,
+    fn render(&self, rules: &Rules, live: Option<&LiveObject>) -> Rendered {
+        render(self, rules, live)
+    }
+
+    fn dependants(&self, _rules: &Rules, owner: &LiveObject) -> Vec<Rendered> {
+        dependants(self, owner)
+    }
+
+    fn unneeded(&self) -> Vec<ObjectRef> {
+        autoscaler::unneeded(self)
+    }
+
+    fn warnings(&self) -> &[Invalid] {
+        &self.warnings
+    }
+}
+
+/// Customer workloads as they are in the cluster.
+pub(super) struct Live;
+
+impl LiveKind for Live {
+    fn primary(&self) -> Resource {
+        Resource::ReplicaSet
+    }
+
+    fn id_label(&self) -> &'static str {
+        labels::DEPLOYMENT_ID
+    }
+
+    fn watches(&self, rules: &Rules) -> Vec<WatchSpec> {
+        let workload = is(labels::COMPONENT, labels::COMPONENT_DEPLOYMENT);
+        let policy = is(labels::COMPONENT, labels::COMPONENT_POLICY);
+        let not_sent = format!("!{}", labels::NETWORK_POLICY_ID);
+        let mut watches = vec![
+            WatchSpec::ours(Resource::ReplicaSet, &[&workload]),
+            WatchSpec::ours(Resource::Pod, &[&workload]),
+            WatchSpec::ours(Resource::HorizontalPodAutoscaler, &[&workload]),
+            WatchSpec::ours(Resource::Namespace, &[]),
+            WatchSpec::ours(Resource::CiliumNetworkPolicy, &[&policy, &not_sent]),
+        ];
+        if rules.pull_secret.is_some() {
+            // Anything wider is forbidden: the right on Secrets is for this name only.
+            watches.push(WatchSpec {
+                field_selector: format!("metadata.name={}", labels::PULL_SECRET_NAME),
+                ..WatchSpec::of(Resource::Secret, &[])
+            });
         }
+        watches
+    }
+
+    fn member(&self, live: &LiveObject) -> Option<Member> {
+        observe::member(live)
+    }
+
+    fn workload_of(&self, live: &LiveObject) -> Option<ObjectKey> {
+        let is_autoscaler = live.reference.resource == Resource::HorizontalPodAutoscaler;
+        is_autoscaler.then(|| live.reference.key())
+    }
+
+    fn observe(
+        &self,
+        live: &LiveObject,
+        pods: &[&PodDigest],
+        rules: &Rules,
+    ) -> Option<Observation> {
+        Some(observe::observe(live, pods, rules))
+    }
+
+    fn outdated_pod<'a>(
+        &self,
+        live: &LiveObject,
+        pods: &[&'a PodDigest],
+        unix_seconds: u64,
+    ) -> Option<&'a PodDigest> {
+        observe::outdated_pod(live, pods, unix_seconds)
     }
 }
 

@@ -8,6 +8,8 @@ use zeroize::Zeroizing;
 /// What an operator may choose about rendering, validation and reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
+    /// The region of this cluster, for what runs in it.
+    pub region: Region,
     /// The namespace krane itself runs in: no workload may go there (D15).
     pub namespace_of_krane: Arc<str>,
     /// Requests are the limits divided by this; 0 counts as 1.
@@ -26,12 +28,15 @@ pub struct Rules {
     pub storage_class_name: Arc<str>,
     /// Form of the addresses in reports (D25).
     pub report_address: ReportAddress,
+    /// Where sentinels answer probes (D21).
+    pub probe_paths: ProbePaths,
 }
 
 impl Rules {
     /// The built-in defaults, for a krane that runs in `namespace_of_krane`.
     pub fn new(namespace_of_krane: impl Into<Arc<str>>) -> Self {
         Self {
+            region: Region::default(),
             namespace_of_krane: namespace_of_krane.into(),
             request_divisor: 4,
             max_replicas: 1000,
@@ -41,6 +46,7 @@ impl Rules {
             replaces_outdated_pods: false,
             storage_class_name: "ebs-csi-gp3".into(),
             report_address: ReportAddress::Dns,
+            probe_paths: ProbePaths::Legacy,
         }
     }
 }
@@ -113,4 +119,32 @@ pub enum ReportAddress {
     Dns,
     /// `<ip>:<port>`, IPv6 in brackets
     Ip,
+}
+
+/// Where a cluster is, in the words of the control plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Who runs it: `aws`, `gcp`, `local`, …
+    pub platform: Arc<str>,
+    /// Its name there: `us-east-1`, …
+    pub name: Arc<str>,
+}
+
+impl Default for Region {
+    fn default() -> Self {
+        Self {
+            platform: "local".into(),
+            name: "dev".into(),
+        }
+    }
+}
+
+/// Where sentinels answer probes: their images changed it (D21).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProbePaths {
+    /// One path for both.
+    #[default]
+    Legacy,
+    /// One for each.
+    Split,
 }

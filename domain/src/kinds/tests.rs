@@ -2,8 +2,7 @@ use serde_json::json;
 
 use super::deployment::{DeploymentInput, validate};
 use super::{
-    Desired, Password, PullSecret, Rules, can_do_without, member_of_live, question_id,
-    render_shared, shared_keys,
+    Desired, Password, PullSecret, Rules, can_do_without, question_id, render_shared, shared_keys,
 };
 use crate::ids::{Controller, ObjectKey, SharedKey};
 use crate::object::{LiveObject, Resource};
@@ -67,7 +66,9 @@ fn wanted_and_live_workloads_are_members_of_the_same_keys() {
     let desired = desired(&rules);
     let rendered = desired.render(&rules, None);
     let live = applied(&rendered, "uid", 1).unwrap_or_else(|error| panic!("{error}"));
-    let member = member_of_live(&live).unwrap_or_else(|| panic!("labels are there"));
+    let member = Controller::Deployments
+        .member_of_live(&live)
+        .unwrap_or_else(|| panic!("labels are there"));
     assert_eq!(member, desired.member());
     let keys = shared_keys(&live.reference.namespace, &member, &rules);
     assert_eq!(keys, desired.needs(&rules));

@@ -58,12 +58,15 @@ const METADATA: [&str; 8] = [
     "ownerReferences",
 ];
 
-/// What is kept of `status`: a few numbers for whoever looks at the object.
-const STATUS: [&str; 4] = [
+/// What is kept of `status`: a few numbers for reports and for whoever looks at the object.
+const STATUS: [&str; 7] = [
     "availableReplicas",
     "fullyLabeledReplicas",
+    "observedGeneration",
     "readyReplicas",
     "replicas",
+    "unavailableReplicas",
+    "updatedReplicas",
 ];
 
 /// A copy of the whole object that kubectl leaves behind: never compared, may hold secrets.

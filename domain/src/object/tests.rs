@@ -41,7 +41,10 @@ fn what_is_compared_and_reported_is_kept() {
     let (kept, whole) = (live.value(), replica_set());
     assert_eq!(kept["spec"], whole["spec"]);
     assert_eq!(kept["metadata"]["labels"], whole["metadata"]["labels"]);
-    assert_eq!(kept["status"], json!({ "replicas": 0 }));
+    assert_eq!(
+        kept["status"],
+        json!({ "observedGeneration": 1, "replicas": 0 })
+    );
 }
 
 #[test]
@@ -155,11 +158,7 @@ fn values_of_a_secret_are_kept_as_hashes() {
         }),
         ..Rules::default()
     };
-    let member = Member {
-        workspace_id: "w".into(),
-        environment_id: "e".into(),
-        port: 1,
-    };
+    let member = Member::isolated("w", "e", 1);
     let key = SharedKey::PullSecret("ns".into());
     let rendered = render_shared(&key, &[member], &rules).unwrap_or_else(|| panic!("renders"));
     let mut value = applied_json(&rendered, "uid-1", 7);

@@ -26,6 +26,13 @@ fn instances(name: &str, ready: bool) -> Report {
     }
 }
 
+fn gone(name: &str) -> Report {
+    Report::Gone {
+        key: key(name),
+        id: None,
+    }
+}
+
 const T0: Moment = Duration::ZERO;
 
 fn at(seconds: u64) -> Moment {
@@ -89,11 +96,7 @@ fn a_refused_report_backs_off_alone_and_is_sent_at_once_when_it_changes() {
 #[test]
 fn a_recreated_object_is_reported_again_after_its_deletion() {
     let mut outbox = Outbox::default();
-    for report in [
-        instances("a", true),
-        Report::Gone { key: key("a") },
-        instances("a", true),
-    ] {
+    for report in [instances("a", true), gone("a"), instances("a", true)] {
         outbox.observe(report.clone(), T0, T0);
         assert_eq!(outbox.next(T0).map(|(sent, _)| sent), Some(report));
         outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
@@ -103,12 +106,35 @@ fn a_recreated_object_is_reported_again_after_its_deletion() {
 #[test]
 fn a_deletion_is_reported_once() {
     let mut outbox = Outbox::default();
-    outbox.observe(Report::Gone { key: key("a") }, T0, T0);
+    outbox.observe(gone("a"), T0, T0);
     outbox.next(T0).expect("due");
     outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
-    outbox.observe(Report::Gone { key: key("a") }, at(60), at(60));
+    outbox.observe(gone("a"), at(60), at(60));
     outbox.refresh(|_| at(60));
     assert!(outbox.next(at(10_000)).is_none());
+}
+
+/// Whoever notices it: the id of a sentinel that is gone is known from its last report alone.
+#[test]
+fn a_deletion_is_reported_once_and_with_the_id_that_was_last_told() {
+    let mut outbox = Outbox::default();
+    let healthy = Report::Health {
+        key: key("a"),
+        id: "s_1".into(),
+        available: 1,
+        health: crate::report::Health::Healthy,
+        running_image: "i".to_owned(),
+    };
+    outbox.observe(healthy, T0, T0);
+    outbox.next(T0).expect("due");
+    outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
+    outbox.observe_gone(&key("a"), None, T0);
+    let (sent, _) = outbox.next(T0).expect("due");
+    assert_eq!(sent.id().map(|id| &**id), Some("s_1"));
+    outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
+    outbox.observe_gone(&key("a"), Some("s_1".into()), at(1));
+    outbox.observe_gone(&key("a"), None, at(2));
+    assert!(outbox.next(at(3)).is_none());
 }
 
 #[test]
@@ -117,7 +143,7 @@ fn memory_of_deletions_does_not_grow_with_churn() {
     for round in 0..2_000 {
         let now = at(round * 10);
         let name = format!("d{round}");
-        outbox.observe(Report::Gone { key: key(&name) }, now, now);
+        outbox.observe(gone(&name), now, now);
         outbox.next(now).expect("due");
         outbox.finish(&key(&name), Delivery::Delivered, now, now, 0.0);
         outbox.forget_gone(now);

@@ -2,6 +2,8 @@
 //!
 //! Every field is lenient: one odd pod must not blind krane to all others.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use super::{PodDigest, PodPhase};
@@ -9,6 +11,12 @@ use crate::lenient::{First, Items, Struct, Text};
 use crate::object::{Resource, Undecodable};
 use crate::quantity::Quantity;
 use crate::rfc3339::unix_seconds;
+
+/// Why a container waits when what it is to be made from is missing or unusable.
+const CONFIG_ERROR: &str = "CreateContainerConfigError";
+
+/// Longest message kept.
+const LONGEST_MESSAGE: usize = 200;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -37,9 +45,18 @@ struct Metadata<'a> {
     #[serde(borrow)]
     deletion_timestamp: Text<'a>,
     #[serde(borrow)]
+    labels: Struct<Labels<'a>>,
+    #[serde(borrow)]
     annotations: Struct<Annotations<'a>>,
     #[serde(borrow)]
     owner_references: Items<Struct<Owner<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Labels<'a> {
+    #[serde(borrow, rename = "unkey.com/sentinel.id")]
+    sentinel_id: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -97,6 +114,31 @@ struct Status<'a> {
     pod_ip: Text<'a>,
     #[serde(borrow)]
     conditions: Items<Struct<Condition<'a>>>,
+    #[serde(borrow, rename = "containerStatuses")]
+    container_statuses: Items<Struct<ContainerStatus<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ContainerStatus<'a> {
+    #[serde(borrow)]
+    state: Struct<ContainerState<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ContainerState<'a> {
+    #[serde(borrow)]
+    waiting: Struct<Waiting<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Waiting<'a> {
+    #[serde(borrow)]
+    reason: Text<'a>,
+    #[serde(borrow)]
+    message: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -168,6 +210,14 @@ impl PodDigest {
             cpu_millicores: quantity(&limits.cpu).map_or(0, Quantity::thousandths),
             memory_mib: quantity(&limits.memory).map_or(0, Quantity::mebi),
             template: metadata.annotations.0.template.non_empty(),
+            sentinel_id: metadata.labels.0.sentinel_id.non_empty(),
+            config_error: status
+                .container_statuses
+                .0
+                .iter()
+                .map(|Struct(container)| &container.state.0.waiting.0)
+                .find(|waiting| waiting.reason.as_str() == CONFIG_ERROR)
+                .map(|waiting| shortened(waiting.message.as_str())),
         })
     }
 
@@ -175,6 +225,12 @@ impl PodDigest {
     pub fn is_running_and_ready(&self) -> bool {
         self.phase == PodPhase::Running && self.is_ready && !self.is_terminating
     }
+}
+
+/// At most [`LONGEST_MESSAGE`] characters of the kubelet's words.
+fn shortened(message: &str) -> Arc<str> {
+    let end = message.char_indices().nth(LONGEST_MESSAGE);
+    end.map_or(message, |(end, _)| &message[..end]).into()
 }
 
 impl PodPhase {

@@ -70,6 +70,8 @@ fn a_pod_is_cut_down_to_what_is_reported() {
         cpu_millicores: 500,
         memory_mib: 256,
         template: Some("0123".into()),
+        sentinel_id: None,
+        config_error: None,
     };
     assert_eq!(digest_of(&pod()), expected);
 }

@@ -24,6 +24,30 @@ pub(super) fn fill(resource: Resource, object: &mut Value) {
             behavior(&mut object["spec"]["behavior"]);
         }
         Resource::CiliumNetworkPolicy => object["metadata"]["generation"] = json!(1),
+        Resource::Deployment => {
+            object["metadata"]["generation"] = json!(1);
+            object["status"] = json!({});
+            let spec = &mut object["spec"];
+            default(spec, "replicas", json!(1));
+            default(spec, "progressDeadlineSeconds", json!(600));
+            default(spec, "revisionHistoryLimit", json!(10));
+            pod(&mut spec["template"]["spec"]);
+        }
+        Resource::Service => {
+            object["status"] = json!({ "loadBalancer": {} });
+            let spec = &mut object["spec"];
+            default(spec, "clusterIP", json!("10.0.0.1"));
+            let address = spec["clusterIP"].clone();
+            default(spec, "clusterIPs", json!([address]));
+            default(spec, "internalTrafficPolicy", json!("Cluster"));
+            default(spec, "ipFamilies", json!(["IPv4"]));
+            default(spec, "ipFamilyPolicy", json!("SingleStack"));
+            default(spec, "sessionAffinity", json!("None"));
+        }
+        Resource::PodDisruptionBudget => {
+            object["metadata"]["generation"] = json!(1);
+            object["status"] = json!({ "currentHealthy": 0 });
+        }
         Resource::Secret | Resource::Pod => {}
     }
 }

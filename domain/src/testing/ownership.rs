@@ -18,6 +18,7 @@ fn shape(parent: &str, key: &str) -> Shape {
         (_, "imagePullSecrets") => Shape::Keyed(&["name"], true),
         (_, "ownerReferences") => Shape::Keyed(&["uid"], true),
         ("containers", "ports") => Shape::Keyed(&["containerPort", "protocol"], false),
+        ("spec", "ports") => Shape::Keyed(&["port", "protocol"], false),
         (_, "volumeMounts") => Shape::Keyed(&["mountPath"], false),
         (_, "topologySpreadConstraints") => {
             Shape::Keyed(&["topologyKey", "whenUnsatisfiable"], false)

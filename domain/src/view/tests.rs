@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{GONE, View};
-use crate::ids::{ObjectKey, SharedKey, WorkKey};
+use crate::ids::{Controller, ObjectKey, SharedKey, WorkKey};
 use crate::kinds;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Resource};
@@ -35,7 +35,13 @@ fn pod(name: &str, owner: &str, resource_version: u64) -> PodDigest {
         cpu_millicores: 0,
         memory_mib: 0,
         template: None,
+        sentinel_id: None,
+        config_error: None,
     }
+}
+
+fn pods_of(view: &View, uid: &str) -> Vec<Arc<PodDigest>> {
+    view.pods_of(&live("any", uid, 1, 7))
 }
 
 fn workload(name: &str) -> WorkKey {
@@ -44,7 +50,7 @@ fn workload(name: &str) -> WorkKey {
 
 #[test]
 fn a_status_change_alone_asks_nobody_to_look() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     assert!(
         view.insert(live("a", "u1", 1, 7))
             .look
@@ -60,7 +66,7 @@ fn a_status_change_alone_asks_nobody_to_look() {
 
 #[test]
 fn an_older_view_never_replaces_a_newer_one() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     view.insert(live("a", "u1", 5, 7));
     assert!(view.insert(live("a", "u1", 4, 9)).look.is_empty());
     let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
@@ -69,7 +75,7 @@ fn an_older_view_never_replaces_a_newer_one() {
 
 #[test]
 fn a_deleted_object_does_not_come_back_through_a_late_answer() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     view.insert(live("a", "u1", 5, 7));
     let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
     assert!(
@@ -89,7 +95,7 @@ fn a_deleted_object_does_not_come_back_through_a_late_answer() {
 /// Nobody but a person gives it back to a workload whose state is bad.
 #[test]
 fn an_object_that_gets_our_label_back_is_seen_again() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     view.insert(live("a", "u1", 5, 7));
     let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
     view.remove(&reference, "u1", 6);
@@ -105,7 +111,7 @@ fn an_object_that_gets_our_label_back_is_seen_again() {
 /// The watch of pull secrets selects by name.
 #[test]
 fn an_object_shown_without_our_label_is_out_of_sight_and_still_ours() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     view.insert(live("a", "u1", 5, 7));
     let mut bare = live("a", "u1", 6, 8);
     bare.labels.clear();
@@ -124,7 +130,7 @@ fn an_object_shown_without_our_label_is_out_of_sight_and_still_ours() {
 
 #[test]
 fn the_deletion_of_a_predecessor_leaves_its_successor() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     view.insert(live("a", "u1", 5, 7));
     view.insert(live("a", "u2", 6, 7));
     let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
@@ -134,27 +140,27 @@ fn the_deletion_of_a_predecessor_leaves_its_successor() {
 
 #[test]
 fn pods_count_for_the_workload_with_their_owners_uid_whichever_came_first() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     assert!(
         view.insert_pod(pod("p1", "u1", 1)).observe.is_empty(),
         "owner not seen yet"
     );
     let effects = view.insert(live("a", "u1", 2, 7));
     assert!(effects.observe.contains(&ObjectKey::new("ns", "a")));
-    assert_eq!(view.pods_of("u1").len(), 1);
+    assert_eq!(pods_of(&view, "u1").len(), 1);
     let effects = view.insert_pod(pod("p2", "u1", 3));
     assert!(effects.observe.contains(&ObjectKey::new("ns", "a")));
-    assert_eq!(view.pods_of("u1").len(), 2);
+    assert_eq!(pods_of(&view, "u1").len(), 2);
     view.insert_pod(pod("p3", "u9", 4));
-    assert_eq!(view.pods_of("u1").len(), 2, "another owner's pod");
+    assert_eq!(pods_of(&view, "u1").len(), 2, "another owner's pod");
     assert!(!view.remove_pod("ns", "p2", "p2").observe.is_empty());
-    assert_eq!(view.pods_of("u1").len(), 1);
+    assert_eq!(pods_of(&view, "u1").len(), 1);
 }
 
 /// After a restart nobody may speak of it any more, and its isolation policy may be gone.
 #[test]
 fn a_workload_seen_for_the_first_time_has_its_isolation_policy_looked_at() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     let mut workload = live("a", "u1", 1, 7);
     workload
         .labels
@@ -176,7 +182,7 @@ fn a_workload_seen_for_the_first_time_has_its_isolation_policy_looked_at() {
 /// another port changes the policy, whether that is in place or not (simulation, seed 1539).
 #[test]
 fn a_policy_is_looked_at_when_a_workload_adds_a_port_and_not_for_each_workload() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     let key = SharedKey::IsolationPolicy {
         namespace: "ns".into(),
         environment: "env_1".into(),
@@ -210,7 +216,7 @@ fn a_policy_is_looked_at_when_a_workload_adds_a_port_and_not_for_each_workload()
 /// Sieve, unobserved state: deletions that no event told of.
 #[test]
 fn a_list_that_lacks_an_object_says_it_is_gone_unless_it_is_newer_than_the_list() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     view.insert(live("old", "u1", 5, 7));
     view.insert(live("kept", "u2", 6, 7));
     view.insert(live("new", "u3", 11, 7));
@@ -228,7 +234,7 @@ fn a_list_that_lacks_an_object_says_it_is_gone_unless_it_is_newer_than_the_list(
 
 #[test]
 fn when_one_of_two_workloads_of_a_name_goes_the_other_is_observed() {
-    let mut view = View::new(Resource::ReplicaSet);
+    let mut view = View::new(Controller::Deployments);
     view.insert(live("a", "u1", 1, 7));
     let mut other = live("a", "u2", 2, 7);
     other.reference = ObjectRef::new(Resource::ReplicaSet, "other", "a");

@@ -113,9 +113,15 @@ fn tell(what: &Happening, view: &mut EventView) {
             view.object = Some(key.to_string());
             view.text = match instances {
                 None => "reported gone".to_owned(),
-                Some((_, 0)) => "reported without instances".to_owned(),
-                Some((running, all)) => format!("reported {running} of {all} running"),
+                Some((_, Some(0))) => "reported without instances".to_owned(),
+                Some((running, Some(all))) => format!("reported {running} of {all} running"),
+                Some((running, None)) => format!("reported {running} available"),
             };
+        }
+        Happening::PodsCannotStart { key, error } => {
+            view.object = Some(key.to_string());
+            view.level = Level::Warn;
+            view.text = format!("its pods cannot start: {error}");
         }
         Happening::ReportFailed { key, failure } => {
             view.object = Some(key.to_string());

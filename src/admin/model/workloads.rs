@@ -67,8 +67,12 @@ pub struct PodView {
 /// What the control plane was told, or is to be told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReportView {
-    /// Instances in the newest report; none says that the workload is gone.
+    /// Whether the newest report says that the object is gone.
+    pub gone: bool,
+    /// Instances in it, where it lists them.
     pub instances: Option<usize>,
+    /// How it says a sentinel is.
+    pub health: Option<&'static str>,
     /// Those that take traffic.
     pub running: usize,
     /// Since when it is true.
@@ -197,7 +201,7 @@ fn words(workload: &WorkloadSnapshot, epoch: &Epoch) -> Words {
 fn pods(workload: &WorkloadSnapshot) -> Vec<PodView> {
     let instances: &[Instance] = match workload.told.as_ref().map(|told| &told.wanted) {
         Some(Report::Instances { key, instances }) if *key == workload.key => instances,
-        Some(Report::Instances { .. } | Report::Gone { .. }) | None => &[],
+        Some(Report::Instances { .. } | Report::Health { .. } | Report::Gone { .. }) | None => &[],
     };
     let address = |pod: &PodDigest| {
         let mut named = instances.iter();
@@ -236,7 +240,12 @@ fn pod_status(pod: &PodDigest) -> &'static str {
 fn report(told: &Told, epoch: &Epoch) -> ReportView {
     let instances = told.wanted.running();
     ReportView {
-        instances: instances.map(|(_, all)| all),
+        gone: told.wanted.is_gone(),
+        instances: instances.and_then(|(_, all)| all),
+        health: match &told.wanted {
+            Report::Health { health, .. } => Some(health.name()),
+            Report::Instances { .. } | Report::Gone { .. } => None,
+        },
         running: instances.map_or(0, |(running, _)| running),
         since: epoch.at(told.since),
         delivered: told.is_delivered,

@@ -131,6 +131,9 @@ pub(super) fn decode(resource: Resource, json: &[u8]) -> Result<Item, Undecodabl
         | Resource::CiliumNetworkPolicy
         | Resource::Secret
         | Resource::ReplicaSet
+        | Resource::Deployment
+        | Resource::Service
+        | Resource::PodDisruptionBudget
         | Resource::HorizontalPodAutoscaler => {
             LiveObject::from_slice(resource, json).map(Item::Object)
         }

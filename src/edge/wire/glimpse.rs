@@ -7,17 +7,18 @@ mod tests;
 const APPLY: u32 = 1;
 const DELETE: u32 = 2;
 const VERSION: u32 = 3;
-/// The fields of an apply or delete message that name the object.
-const NAMESPACE: u32 = 1;
-const NAME: u32 = 2;
+/// The fields of an apply or delete message that name the object; which says what depends on its
+/// kind.
+const FIRST: u32 = 1;
+const SECOND: u32 = 2;
 
 /// What can be said about a message that does not decode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Glimpse<'a> {
-    /// Namespace of the object, when it is there whole.
-    pub namespace: Option<&'a str>,
-    /// Name of the object, when it is there whole.
-    pub name: Option<&'a str>,
+    /// The first of the texts that name the object, when it is there whole.
+    pub first: Option<&'a str>,
+    /// The second one, likewise.
+    pub second: Option<&'a str>,
     /// The version, 0 when it cannot be read.
     pub version: u64,
 }
@@ -29,7 +30,7 @@ pub(super) fn glimpse(message: &[u8]) -> Glimpse<'_> {
         match (number, value) {
             // The last case wins, as in a real decoder.
             (APPLY | DELETE, Value::Bytes { bytes, .. }) => {
-                (glimpse.namespace, glimpse.name) = names(bytes);
+                (glimpse.first, glimpse.second) = names(bytes);
             }
             (VERSION, Value::Number(version)) => glimpse.version = version,
             _ => {}
@@ -39,19 +40,19 @@ pub(super) fn glimpse(message: &[u8]) -> Glimpse<'_> {
 }
 
 fn names(message: &[u8]) -> (Option<&str>, Option<&str>) {
-    let (mut namespace, mut name) = (None, None);
+    let (mut first, mut second) = (None, None);
     for (number, value) in Fields(message) {
         // Half a name is the name of another object.
         let Value::Bytes { bytes, whole: true } = value else {
             continue;
         };
         match number {
-            NAMESPACE => namespace = std::str::from_utf8(bytes).ok(),
-            NAME => name = std::str::from_utf8(bytes).ok(),
+            FIRST => first = std::str::from_utf8(bytes).ok(),
+            SECOND => second = std::str::from_utf8(bytes).ok(),
             _ => {}
         }
     }
-    (namespace, name)
+    (first, second)
 }
 
 enum Value<'a> {

@@ -1,28 +1,26 @@
 //! The era of three watches and a `RegionKey` on every request.
 
+mod cilium;
+mod deployments;
+mod sentinels;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use krane_actors::ports::{Answer, Question};
 use krane_domain::desired::{Change, Invalid, State, StreamItem};
 use krane_domain::ids::{Controller, ObjectKey};
-use krane_domain::kinds::deployment::{
-    AutoscalingInput, DeploymentInput, validate, validate_delete,
-};
-use krane_domain::kinds::{Desired, Rules};
-use krane_domain::report::{Instance, InstanceStatus, Report};
-use krane_proto::ctrl::v1::report_deployment_status_request as report_request;
-use krane_proto::ctrl::v1::report_deployment_status_request::update::instance::Status;
-use krane_proto::ctrl::v1::{
-    ApplyDeployment, AutoscalingPolicy, DeploymentState, EphemeralStorage,
-    GetDesiredDeploymentStateRequest, HeartbeatRequest, RegionKey, ReportDeploymentStatusRequest,
-    WatchDeploymentsRequest, deployment_state,
-};
+use krane_domain::kinds::Rules;
+use krane_domain::report::Report;
+use krane_proto::ctrl::v1::{HeartbeatRequest, RegionKey};
 use prost::{DecodeError, Message};
 
+use self::cilium::Cilium;
+use self::deployments::Deployments;
+use self::sentinels::Sentinels;
 use super::WireRequest;
 use super::glimpse::glimpse;
 
@@ -56,55 +54,27 @@ impl Wire {
         }
     }
 
+    fn kind(&self) -> &'static dyn Kind {
+        match self.controller {
+            Controller::Deployments => &Deployments,
+            Controller::Sentinels => &Sentinels,
+            Controller::Cilium => &Cilium,
+        }
+    }
+
     /// Opens the stream of desired states after `cursor`.
     pub fn watch(&self, cursor: u64) -> WireRequest {
-        match self.controller {
-            Controller::Deployments => request(
-                "WatchDeployments",
-                "/ctrl.v1.ClusterService/WatchDeployments",
-                &WatchDeploymentsRequest {
-                    region: self.region(),
-                    version_last_seen: cursor,
-                },
-            ),
-        }
+        self.kind().watch(self.region(), cursor)
     }
 
     /// Asks what is wanted of one object.
     pub fn question(&self, question: &Question) -> WireRequest {
-        match self.controller {
-            Controller::Deployments => request(
-                "GetDesiredDeploymentState",
-                "/ctrl.v1.ClusterService/GetDesiredDeploymentState",
-                &GetDesiredDeploymentStateRequest {
-                    region: self.region(),
-                    deployment_id: question.id.to_string(),
-                },
-            ),
-        }
+        self.kind().question(self.region(), &question.id)
     }
 
-    /// Delivers a report.
-    pub fn report(&self, report: &Report) -> WireRequest {
-        let change = match report {
-            Report::Instances { key, instances } => {
-                report_request::Change::Update(report_request::Update {
-                    k8s_name: key.name.to_string(),
-                    instances: instances.iter().map(instance_message).collect(),
-                })
-            }
-            Report::Gone { key } => report_request::Change::Delete(report_request::Delete {
-                k8s_name: key.name.to_string(),
-            }),
-        };
-        request(
-            "ReportDeploymentStatus",
-            "/ctrl.v1.ClusterService/ReportDeploymentStatus",
-            &ReportDeploymentStatusRequest {
-                change: Some(change),
-                region: self.region(),
-            },
-        )
+    /// Delivers a report; `None` for one that says nothing about objects of this kind.
+    pub fn report(&self, report: &Report) -> Option<WireRequest> {
+        self.kind().report(self.region(), report)
     }
 
     /// Says that the region is alive.
@@ -129,7 +99,10 @@ impl Wire {
                 change,
                 size,
             }),
-            Named::Nothing(reason) => StreamItem::Unnamed { version, reason },
+            Named::Nothing(reason) => StreamItem::Unnamed {
+                version,
+                reason: reason.into_owned(),
+            },
         }
     }
 
@@ -140,11 +113,10 @@ impl Wire {
             Ok((Named::Object { key, change }, _)) => Answer::State { key, change },
             Ok((Named::Nothing(_), _)) => Answer::Empty,
             Err(error) => {
-                let seen = glimpse(message);
+                let (named, _) = self.undecodable(message, &error);
                 tracing::error!(
                     controller = self.controller.name(),
-                    namespace = seen.namespace,
-                    name = seen.name,
+                    object = named.key().map(tracing::field::display),
                     %error,
                     "an answer of the control plane does not decode and is ignored; look for a \
                      control plane that speaks another protocol than this krane"
@@ -156,37 +128,27 @@ impl Wire {
 
     fn read(&self, message: &Bytes) -> (Named, u64) {
         self.decode(message)
-            .unwrap_or_else(|error| undecodable(message, &error))
+            .unwrap_or_else(|error| self.undecodable(message, &error))
     }
 
     fn decode(&self, message: &Bytes) -> Result<(Named, u64), DecodeError> {
-        match self.controller {
-            Controller::Deployments => {
-                let state = DeploymentState::decode(message.clone())?;
-                let version = state.version;
-                Ok((self.deployment(state), version))
-            }
-        }
+        self.kind().decode(message, &self.rules)
     }
 
-    fn deployment(&self, state: DeploymentState) -> Named {
-        match state.state {
-            Some(deployment_state::State::Apply(apply)) => {
-                let key = named_key(&apply.k8s_namespace, &apply.k8s_name);
-                named(key, || {
-                    let desired = validate(deployment_input(apply), &self.rules)?;
-                    Ok(Change::Apply(Desired::Deployment(Box::new(desired))))
-                })
-            }
-            Some(deployment_state::State::Delete(delete)) => {
-                let key = named_key(&delete.k8s_namespace, &delete.k8s_name);
-                named(key, || {
-                    validate_delete(&delete.k8s_namespace, &delete.k8s_name, &self.rules)?;
-                    Ok(Change::Delete)
-                })
-            }
-            None => Named::Nothing("it holds neither apply nor delete".to_owned()),
-        }
+    fn undecodable(&self, message: &[u8], error: &DecodeError) -> (Named, u64) {
+        let seen = glimpse(message);
+        let key = match self.kind().glimpsed(seen.first, seen.second) {
+            Some((namespace, name)) => named_key(namespace, name),
+            None => Err(format!("it does not decode: {error}")),
+        };
+        let named = named(key, || {
+            Err(Invalid::new(
+                "message",
+                format!("does not decode ({error})"),
+                "look for a control plane that speaks another protocol than this krane",
+            ))
+        });
+        (named, seen.version)
     }
 
     // `Some` because a message field is optional in proto3; a request never goes without it.
@@ -196,13 +158,45 @@ impl Wire {
     }
 }
 
+/// What differs between kinds on the wire.
+trait Kind: Sync {
+    fn watch(&self, region: Option<RegionKey>, version_last_seen: u64) -> WireRequest;
+
+    fn question(&self, region: Option<RegionKey>, id: &str) -> WireRequest;
+
+    fn report(&self, region: Option<RegionKey>, report: &Report) -> Option<WireRequest>;
+
+    /// A state and its version.
+    fn decode(&self, message: &[u8], rules: &Rules) -> Result<(Named, u64), DecodeError>;
+
+    /// Namespace and name, from the first two texts of a state that does not decode.
+    fn glimpsed<'a>(
+        &self,
+        first: Option<&'a str>,
+        second: Option<&'a str>,
+    ) -> Option<(&'a str, &'a str)> {
+        Some((first?, second?))
+    }
+}
+
 /// A message, or as much of it as can be understood.
 enum Named {
     Object {
         key: ObjectKey,
         change: Result<Change, Invalid>,
     },
-    Nothing(String),
+    Nothing(Cow<'static, str>),
+}
+
+impl Named {
+    fn key(&self) -> Option<&ObjectKey> {
+        match self {
+            Self::Object { key, .. } => Some(key),
+            Self::Nothing(_) => None,
+        }
+    }
+
+    const NOTHING_SAID: Self = Self::Nothing(Cow::Borrowed("it holds neither apply nor delete"));
 }
 
 fn named(
@@ -214,7 +208,7 @@ fn named(
             key,
             change: change(),
         },
-        Err(reason) => Named::Nothing(reason),
+        Err(reason) => Named::Nothing(reason.into()),
     }
 }
 
@@ -229,113 +223,10 @@ fn named_key(namespace: &str, name: &str) -> Result<ObjectKey, String> {
     Ok(ObjectKey::new(namespace, name))
 }
 
-fn undecodable(message: &[u8], error: &DecodeError) -> (Named, u64) {
-    let seen = glimpse(message);
-    let key = match (seen.namespace, seen.name) {
-        (Some(namespace), Some(name)) => named_key(namespace, name),
-        _ => Err(format!("it does not decode: {error}")),
-    };
-    let named = named(key, || {
-        Err(Invalid::new(
-            "message",
-            format!("does not decode ({error})"),
-            "look for a control plane that speaks another protocol than this krane",
-        ))
-    });
-    (named, seen.version)
-}
-
 fn request(method: &'static str, path: &'static str, message: &impl Message) -> WireRequest {
     WireRequest {
         method,
         path,
         body: message.encode_to_vec().into(),
-    }
-}
-
-fn instance_message(instance: &Instance) -> report_request::update::Instance {
-    let status = match instance.status {
-        InstanceStatus::Pending => Status::Pending,
-        InstanceStatus::Running => Status::Running,
-    };
-    report_request::update::Instance {
-        k8s_name: instance.pod.to_string(),
-        address: instance.address.clone(),
-        cpu_millicores: instance.cpu_millicores,
-        memory_mib: instance.memory_mib,
-        status: status.into(),
-    }
-}
-
-fn deployment_input(message: ApplyDeployment) -> DeploymentInput {
-    // Every field is named, so that a new one does not compile until it is used.
-    let ApplyDeployment {
-        k8s_namespace,
-        k8s_name,
-        workspace_id,
-        project_id,
-        environment_id,
-        deployment_id,
-        image,
-        replicas,
-        cpu_millicores,
-        memory_mib,
-        build_id,
-        encrypted_environment_variables,
-        command,
-        port,
-        shutdown_signal,
-        healthcheck,
-        app_id,
-        environment_slug,
-        region,
-        git_commit_sha,
-        git_branch,
-        git_repo,
-        git_commit_message,
-        autoscaling,
-        ephemeral_storage,
-    } = message;
-    DeploymentInput {
-        k8s_namespace,
-        k8s_name,
-        workspace_id,
-        project_id,
-        environment_id,
-        deployment_id,
-        image,
-        replicas,
-        cpu_millicores,
-        memory_mib,
-        build_id,
-        encrypted_environment_variables: encrypted_environment_variables.to_vec(),
-        command,
-        port,
-        shutdown_signal,
-        healthcheck: healthcheck.map(|json| json.to_vec()),
-        app_id,
-        environment_slug,
-        region,
-        git_commit_sha,
-        git_branch,
-        git_repo,
-        git_commit_message,
-        autoscaling: autoscaling.map(autoscaling_input),
-        ephemeral_storage_mib: ephemeral_storage.map(|EphemeralStorage { size_mib }| size_mib),
-    }
-}
-
-fn autoscaling_input(policy: AutoscalingPolicy) -> AutoscalingInput {
-    let AutoscalingPolicy {
-        min_replicas,
-        max_replicas,
-        cpu_threshold,
-        memory_threshold,
-    } = policy;
-    AutoscalingInput {
-        min_replicas,
-        max_replicas,
-        cpu_threshold,
-        memory_threshold,
     }
 }

@@ -89,6 +89,9 @@ impl Sequence {
             Resource::ReplicaSet => &REPLICA_SET,
             Resource::CiliumNetworkPolicy => &POLICY,
             Resource::HorizontalPodAutoscaler
+            | Resource::Deployment
+            | Resource::Service
+            | Resource::PodDisruptionBudget
             | Resource::Secret
             | Resource::Namespace
             | Resource::Pod => &ANY,
@@ -104,6 +107,9 @@ impl Sequence {
             Resource::ReplicaSet => &REPLICA_SET_FAULTS,
             Resource::CiliumNetworkPolicy => &POLICY_FAULTS,
             Resource::HorizontalPodAutoscaler
+            | Resource::Deployment
+            | Resource::Service
+            | Resource::PodDisruptionBudget
             | Resource::Secret
             | Resource::Namespace
             | Resource::Pod => &FAULTS,
@@ -129,7 +135,12 @@ impl Sequence {
             Resource::HorizontalPodAutoscaler => {
                 [&AUTOSCALER_EDITS[..], &AUTOSCALER_INTRUSIONS].concat()
             }
-            Resource::Secret | Resource::Namespace | Resource::Pod => Vec::new(),
+            Resource::Deployment
+            | Resource::Service
+            | Resource::PodDisruptionBudget
+            | Resource::Secret
+            | Resource::Namespace
+            | Resource::Pod => Vec::new(),
         };
         let mut new = self.base.body.clone();
         new["metadata"]["labels"] = json!({"app": "theirs"});

@@ -85,6 +85,7 @@ async fn every_request_names_the_region_and_carries_the_token() {
 
     let gone = Report::Gone {
         key: told.key().clone(),
+        id: None,
     };
     for report in [&told, &gone] {
         let (answer, message) = tokio::join!(plane.report(report), async {

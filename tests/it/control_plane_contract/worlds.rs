@@ -330,7 +330,10 @@ fn report_of(report: &server::Report) -> Report {
             key: key(name),
             instances: instances.iter().map(instance_of).collect(),
         },
-        server::Report::Deleted { name } => Report::Gone { key: key(name) },
+        server::Report::Deleted { name } => Report::Gone {
+            key: key(name),
+            id: None,
+        },
         server::Report::Sentinel(_) | server::Report::Neither => panic!("no workload: {report:?}"),
     }
 }

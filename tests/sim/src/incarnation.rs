@@ -5,14 +5,17 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use krane_actors::agent::{Agent, AgentParts, Servers};
 use krane_actors::chance::Chance;
 use krane_actors::controller::ControllerParts;
 use krane_actors::metrics::ControllerFamilies;
-use krane_actors::ports::{Clock, Server};
+use krane_actors::ports::{Answer, Clock, ControlPlane, Question, RpcFailure, Server, StreamEvent};
 use krane_actors::root::RootHandle;
 use krane_actors::status::{Activity, StatusBoard};
 use krane_domain::ids::Controller;
+use krane_domain::report::Report;
 use krane_sim::cluster::{Lag, SimClient};
 use prometheus::Registry;
 use tokio::time::Instant;
@@ -54,6 +57,29 @@ impl Server for Quiet {
     }
 }
 
+/// A control plane that wants nothing.
+struct Idle;
+
+#[async_trait]
+impl ControlPlane for Idle {
+    async fn watch(&self, _cursor: u64) -> BoxStream<'static, StreamEvent> {
+        let opened = futures::stream::iter([StreamEvent::Opened]);
+        opened.chain(futures::stream::pending()).boxed()
+    }
+
+    async fn desired(&self, _question: &Question) -> Result<Answer, RpcFailure> {
+        Ok(Answer::Empty)
+    }
+
+    async fn report(&self, _report: &Report) -> Result<(), RpcFailure> {
+        Ok(())
+    }
+
+    async fn heartbeat(&self) -> Result<(), RpcFailure> {
+        Ok(())
+    }
+}
+
 impl Incarnation {
     /// A new process over the same world; its jitter follows from the seed.
     pub(crate) async fn start(shared: &Arc<Shared>, seed: u64) -> Result<Self, String> {
@@ -67,31 +93,38 @@ impl Incarnation {
         let control = ControlPort::new(&epoch);
         let client = shared.cluster.client();
         let parts = AgentParts {
-            controllers: vec![ControllerParts {
-                controller: Controller::Deployments,
-                rules: shared.rules.clone(),
-                registry_password: None,
-                cluster: Arc::new(ClusterPort::new(&epoch, client.clone())),
-                control_plane: Arc::new(control.clone()),
-                clock: Arc::new(RunClock { began }),
-                board: board.clone(),
-                max_lanes: 32,
-                max_backlog: 16 << 20,
-                resync_interval: Duration::from_secs(60),
-                replay_interval: Some(Duration::from_secs(600)),
-                max_deletes_percent: 10,
-                writes: Arc::new(AtomicBool::new(true)),
-                is_region_known: Arc::clone(&is_region_known),
-                chance: Chance::new(seed),
-                metrics: families.of(Controller::Deployments),
-            }],
+            controllers: Controller::ALL
+                .into_iter()
+                .map(|controller| ControllerParts {
+                    controller,
+                    rules: shared.rules.clone(),
+                    registry_password: None,
+                    cluster: Arc::new(ClusterPort::new(&epoch, client.clone())),
+                    control_plane: match controller {
+                        Controller::Deployments => Arc::new(control.clone()),
+                        Controller::Sentinels | Controller::Cilium => Arc::new(Idle),
+                    },
+                    clock: Arc::new(RunClock { began }),
+                    board: board.clone(),
+                    max_lanes: 32,
+                    max_backlog: 16 << 20,
+                    resync_interval: Duration::from_secs(60),
+                    replay_interval: Some(Duration::from_secs(600)),
+                    max_deletes_percent: 10,
+                    writes: Arc::new(AtomicBool::new(true)),
+                    is_region_known: Arc::clone(&is_region_known),
+                    chance: Chance::new(seed),
+                    metrics: families.of(controller),
+                })
+                .collect(),
             heartbeat: Arc::new(ControlPort::new(&epoch)),
             is_region_known,
             board: board.clone(),
             seed,
         };
         let agent = Agent::new(parts, &registry).map_err(|problem| problem.to_string())?;
-        let store = agent.stores().pop().ok_or("an agent without a store")?;
+        let mut stores = agent.stores().into_iter();
+        let store = stores.next().ok_or("an agent without a store")?;
         control.serve(&store);
         let servers = Servers {
             rpc: Arc::new(Quiet),

@@ -27,7 +27,10 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
         match want {
             Want::Apply(desired) => {
                 let mut all = vec![desired.render(&shared.rules, live.as_ref())];
-                all.extend(live.iter().flat_map(|owner| desired.dependants(owner)));
+                all.extend(
+                    live.iter()
+                        .flat_map(|owner| desired.dependants(&shared.rules, owner)),
+                );
                 for rendered in all {
                     if let Some(text) = differs(shared, &rendered, seconds) {
                         return Some(text);
@@ -49,7 +52,7 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
             }
             Want::Poison | Want::Unknown => {
                 if let Some(live) = live.filter(LiveObject::is_ours)
-                    && let Some(member) = kinds::member_of_live(&live)
+                    && let Some(member) = Controller::Deployments.member_of_live(&live)
                 {
                     for needed in kinds::shared_keys(&key.namespace, &member, &shared.rules) {
                         members.entry(needed).or_default().push(member.clone());
@@ -128,7 +131,7 @@ pub(crate) fn untold(shared: &Shared) -> Option<String> {
         }
         let pods = pods.get(&live.uid).map(Vec::as_slice).unwrap_or_default();
         let pods: Vec<&PodDigest> = pods.iter().collect();
-        let observation = kinds::observe(Controller::Deployments, &live, &pods, &shared.rules);
+        let observation = kinds::observe(Controller::Deployments, &live, &pods, &shared.rules)?;
         if newest.get(&key) != Some(&observation.report) {
             let told = newest.get(&key);
             return Some(format!("{key} is {:?}, told {told:?}", observation.report));
@@ -137,7 +140,7 @@ pub(crate) fn untold(shared: &Shared) -> Option<String> {
     for (key, report) in newest {
         // Nobody can know what a dead process told of an object that nobody knows any more.
         let is_known = !matches!(wants.get(&key), Some(Want::Unknown | Want::Poison) | None);
-        if is_known && !there.contains(&key) && !matches!(report, Report::Gone { .. }) {
+        if is_known && !there.contains(&key) && !report.is_gone() {
             return Some(format!("{key} is gone, told {report:?}"));
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use krane_domain::desired::Change;
+use krane_domain::kinds::Rules;
 use krane_domain::kinds::deployment::{AutoscalingInput, DeploymentInput};
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_domain::refusal::RefusalClass;
@@ -167,7 +168,7 @@ fn rendered(world: &World) -> Rendered {
     let Ok(Change::Apply(desired)) = wants(1, scaled()).change else {
         panic!("an apply")
     };
-    desired.dependants(&owner).remove(0)
+    desired.dependants(&Rules::default(), &owner).remove(0)
 }
 
 #[tokio::test(start_paused = true)]

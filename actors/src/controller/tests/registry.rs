@@ -33,11 +33,7 @@ fn is_made_with(world: &World, password: &str) -> bool {
     let Some(live) = world.cluster.object(&shared_reference(&secret())) else {
         return false;
     };
-    let anybody = Member {
-        workspace_id: "ws".into(),
-        environment_id: "env".into(),
-        port: 80,
-    };
+    let anybody = Member::isolated("ws", "env", 80);
     render_shared(&secret(), &[anybody], &rules(password)).is_some_and(|wanted| {
         matches!(
             drift::decide(&wanted, Some(&live), None, 0),

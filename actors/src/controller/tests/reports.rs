@@ -15,7 +15,7 @@ fn statuses(world: &World, name: &str) -> Option<Vec<InstanceStatus>> {
         Report::Instances { instances, .. } => {
             Some(instances.iter().map(|instance| instance.status).collect())
         }
-        Report::Gone { .. } => None,
+        Report::Health { .. } | Report::Gone { .. } => None,
     }
 }
 

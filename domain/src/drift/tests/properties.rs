@@ -34,11 +34,7 @@ proptest! {
     fn a_policy_of_any_members_is_in_place(
         members in prop::collection::vec(("ws_[a-c]", any::<u16>()), 1..100),
     ) {
-        let member = |(workspace, port): (String, u16)| Member {
-            workspace_id: workspace.into(),
-            environment_id: "env_1".into(),
-            port,
-        };
+        let member = |(workspace, port): (String, u16)| Member::isolated(workspace, "env_1", port);
         let members: Vec<Member> = members.into_iter().map(member).collect();
         let namespace = "ns".into();
         let key = SharedKey::IsolationPolicy { namespace, environment: "env_1".into() };

@@ -41,7 +41,7 @@ pub(super) fn replicas(desired: &DesiredDeployment, live: Option<&LiveObject>) -
 }
 
 /// What hangs on the live ReplicaSet of a workload.
-pub(crate) fn dependants(desired: &DesiredDeployment, owner: &LiveObject) -> Vec<Rendered> {
+pub(super) fn dependants(desired: &DesiredDeployment, owner: &LiveObject) -> Vec<Rendered> {
     let policy = desired.autoscaling.as_ref();
     policy
         .map(|policy| autoscaler(desired, policy, owner))
@@ -50,7 +50,7 @@ pub(crate) fn dependants(desired: &DesiredDeployment, owner: &LiveObject) -> Vec
 }
 
 /// What may hang on it from earlier states.
-pub(crate) fn unneeded(desired: &DesiredDeployment) -> Vec<ObjectRef> {
+pub(super) fn unneeded(desired: &DesiredDeployment) -> Vec<ObjectRef> {
     match desired.autoscaling {
         Some(_) => Vec::new(),
         None => vec![reference(desired)],

@@ -17,18 +17,19 @@ use crate::planted::{Bug, is_planted};
 use crate::pod::{PodDigest, PodPhase};
 use crate::report::{Instance, InstanceStatus, Report};
 
-/// What a live ReplicaSet contributes to the shared objects of its namespace.
-pub(crate) fn member_of_live(live: &LiveObject) -> Option<Member> {
+/// What a live ReplicaSet contributes to the shared objects of its namespace; `None` when its
+/// labels name no workspace or environment.
+pub(super) fn member(live: &LiveObject) -> Option<Member> {
     let id = |key| live.label(key).filter(|id| !id.is_empty()).map(Arc::from);
-    Some(Member {
-        workspace_id: id(labels::WORKSPACE_ID)?,
-        environment_id: id(labels::ENVIRONMENT_ID)?,
-        port: Glance::at(live).port,
-    })
+    Some(Member::isolated(
+        id(labels::WORKSPACE_ID)?,
+        id(labels::ENVIRONMENT_ID)?,
+        Glance::at(live).port,
+    ))
 }
 
 /// What to report about a ReplicaSet with these pods (D23, D24, D25).
-pub(crate) fn observe(live: &LiveObject, pods: &[&PodDigest], rules: &Rules) -> Observation {
+pub(super) fn observe(live: &LiveObject, pods: &[&PodDigest], rules: &Rules) -> Observation {
     let glance = Glance::at(live);
     let mut own: Vec<&PodDigest> = pods
         .iter()
@@ -49,17 +50,16 @@ pub(crate) fn observe(live: &LiveObject, pods: &[&PodDigest], rules: &Rules) -> 
         .filter(is_alive)
         .filter_map(|pod| instance(pod, glance.port, rules.report_address))
         .collect();
-    let running = instances
-        .iter()
-        .filter(|pod| pod.status == InstanceStatus::Running)
-        .count();
     Observation {
         report: Report::Instances {
             key: live.reference.key(),
             instances,
         },
         outdated,
-        running,
+        config_error: own
+            .iter()
+            .filter(is_alive)
+            .find_map(|pod| pod.config_error.clone()),
     }
 }
 
@@ -68,7 +68,7 @@ const YOUNG: u64 = 60;
 
 /// The pod to replace next because it was made from another template and does not serve (D16):
 /// the oldest of those that say from which template they are.
-pub(crate) fn outdated_pod<'a>(
+pub(super) fn outdated_pod<'a>(
     live: &LiveObject,
     pods: &[&'a PodDigest],
     unix_seconds: u64,

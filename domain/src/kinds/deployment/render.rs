@@ -6,7 +6,7 @@ mod tests;
 use serde_json::{Map, Value, json};
 
 use super::{DesiredDeployment, autoscaler, template};
-use crate::kinds::{RENDERER, Rules};
+use crate::kinds::{RENDERER, Rules, WantedKind};
 use crate::labels;
 use crate::object::{LiveObject, Rendered, Resource};
 
@@ -16,7 +16,7 @@ const MIN_READY_SECONDS: u32 = 30;
 /// The ReplicaSet of a workload.
 ///
 /// Of the live one only the number of pods goes in, where an autoscaler may have a say in it.
-pub(crate) fn render(
+pub(super) fn render(
     desired: &DesiredDeployment,
     rules: &Rules,
     live: Option<&LiveObject>,

@@ -3,7 +3,6 @@
 //! Everything that the API server would refuse for ever is caught here, with the field and the
 //! remedy named, before anything is written.
 
-mod names;
 mod numbers;
 #[cfg(test)]
 mod tests;
@@ -16,7 +15,7 @@ use super::healthcheck::{self, Parsed};
 use super::{DeploymentInput, DesiredDeployment, ShutdownSignal};
 use crate::desired::Invalid;
 use crate::ids::ObjectKey;
-use crate::kinds::Rules;
+use crate::kinds::{Rules, validation};
 use crate::labels;
 
 /// Largest encrypted variables, in bytes: as base64 they must fit into an object of etcd's size.
@@ -27,22 +26,18 @@ const MAX_ENCRYPTED_BYTES: usize = 1 << 20;
 /// The first failing check wins; the order is that of the fields of the message, then names
 /// (D15), labels, numbers, content.
 pub fn validate(input: DeploymentInput, rules: &Rules) -> Result<DesiredDeployment, Invalid> {
-    for (field, value) in [
-        ("workspace_id", &input.workspace_id),
+    validation::required([
+        ("workspace_id", &*input.workspace_id),
         ("project_id", &input.project_id),
         ("environment_id", &input.environment_id),
         ("deployment_id", &input.deployment_id),
         ("k8s_namespace", &input.k8s_namespace),
         ("k8s_name", &input.k8s_name),
         ("image", &input.image),
-    ] {
-        if value.trim().is_empty() {
-            return Err(Invalid::new(field, "is empty", "send a value"));
-        }
-    }
+    ])?;
     let key = validate_delete(&input.k8s_namespace, &input.k8s_name, rules)?;
     let build_id = input.build_id.unwrap_or_default();
-    let label = |field, value: String| names::label_value(field, value).map(Arc::<str>::from);
+    let label = |field, value: String| validation::label_value(field, value).map(Arc::<str>::from);
     let mut warnings = Vec::new();
     let port = numbers::port(input.port)?;
     Ok(DesiredDeployment {
@@ -52,11 +47,11 @@ pub fn validate(input: DeploymentInput, rules: &Rules) -> Result<DesiredDeployme
         environment_id: label("environment_id", input.environment_id)?,
         deployment_id: label("deployment_id", input.deployment_id)?,
         build_id: label("build_id", build_id)?,
-        image: names::image(input.image)?,
-        replicas: numbers::replicas(input.replicas, rules)?,
+        image: validation::image(input.image)?,
+        replicas: validation::replicas(input.replicas, rules)?,
         autoscaling: numbers::autoscaling(input.autoscaling, rules)?,
-        cpu_millicores: numbers::cpu_millicores(input.cpu_millicores)?,
-        memory_mib: numbers::memory_mib(input.memory_mib)?,
+        cpu_millicores: validation::cpu_millicores(input.cpu_millicores)?,
+        memory_mib: validation::memory_mib(input.memory_mib)?,
         ephemeral_storage_mib: input
             .ephemeral_storage_mib
             .map(numbers::ephemeral_storage_mib)
@@ -92,24 +87,16 @@ pub fn validate(input: DeploymentInput, rules: &Rules) -> Result<DesiredDeployme
 
 /// The object a delete state names, or why it names none.
 pub fn validate_delete(namespace: &str, name: &str, rules: &Rules) -> Result<ObjectKey, Invalid> {
-    names::dns_label("k8s_namespace", namespace)?;
-    names::dns_label("k8s_name", name)?;
-    if namespace.starts_with("kube-")
-        || namespace == "default"
-        || namespace == labels::SENTINEL_NAMESPACE
-        || namespace == &*rules.namespace_of_krane
-    {
-        return Err(reserved_namespace(namespace));
+    validation::workload_namespace(namespace, rules)?;
+    validation::dns_label("k8s_name", name)?;
+    if namespace == labels::SENTINEL_NAMESPACE {
+        return Err(Invalid::new(
+            "k8s_namespace",
+            format!("\"{namespace}\" is reserved for sentinels"),
+            "use a namespace of the workspace",
+        ));
     }
     Ok(ObjectKey::new(namespace, name))
-}
-
-fn reserved_namespace(namespace: &str) -> Invalid {
-    Invalid::new(
-        "k8s_namespace",
-        format!("\"{namespace}\" is reserved for the cluster, for krane and for sentinels"),
-        "use a namespace of the workspace",
-    )
 }
 
 fn command(command: Vec<String>) -> Result<Vec<String>, Invalid> {
@@ -131,7 +118,7 @@ fn shutdown_signal(signal: &str) -> Result<Option<ShutdownSignal>, Invalid> {
         "SIGKILL" => Ok(Some(ShutdownSignal::Kill)),
         other => Err(Invalid::new(
             "shutdown_signal",
-            format!("{} is not supported", names::quoted(other)),
+            format!("{} is not supported", validation::quoted(other)),
             "send SIGTERM, SIGINT, SIGQUIT, SIGKILL or nothing",
         )),
     }

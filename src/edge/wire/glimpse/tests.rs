@@ -35,8 +35,8 @@ fn reads_around_a_text_that_is_none() {
     assert_eq!(
         seen,
         Glimpse {
-            namespace: Some("abc"),
-            name: Some("de"),
+            first: Some("abc"),
+            second: Some("de"),
             version: 300
         }
     );
@@ -48,8 +48,8 @@ fn a_name_that_is_no_text_is_no_name() {
     assert_eq!(
         seen,
         Glimpse {
-            namespace: Some("abc"),
-            name: None,
+            first: Some("abc"),
+            second: None,
             version: 7
         }
     );
@@ -69,8 +69,8 @@ proptest! {
     ) {
         let bytes = message(&namespace, &name, &image, version, is_delete);
         let seen = glimpse(&bytes);
-        prop_assert_eq!(seen.namespace.unwrap_or_default(), namespace);
-        prop_assert_eq!(seen.name.unwrap_or_default(), name);
+        prop_assert_eq!(seen.first.unwrap_or_default(), namespace);
+        prop_assert_eq!(seen.second.unwrap_or_default(), name);
         prop_assert_eq!(seen.version, version);
     }
 
@@ -81,8 +81,8 @@ proptest! {
     ) {
         let bytes = message(&namespace, &name, &image, 9, is_delete);
         let seen = glimpse(&bytes[..cut.min(bytes.len())]);
-        prop_assert!(seen.namespace.is_none_or(|seen| seen == namespace));
-        prop_assert!(seen.name.is_none_or(|seen| seen == name));
+        prop_assert!(seen.first.is_none_or(|seen| seen == namespace));
+        prop_assert!(seen.second.is_none_or(|seen| seen == name));
     }
 
     #[test]

@@ -7,18 +7,20 @@ use bytes::Bytes;
 use krane_actors::ports::{Answer, Question};
 use krane_domain::desired::{Change, StreamItem};
 use krane_domain::ids::{Controller, ObjectKey};
-use krane_domain::kinds::Rules;
 use krane_domain::kinds::deployment::{AutoscalingInput, DeploymentInput, FIELD_TABLE};
-use krane_domain::report::Report;
+use krane_domain::kinds::{Desired, Rules};
+use krane_domain::report::{Health, Report};
 use krane_proto::FILE_DESCRIPTOR_SET;
 use krane_proto::ctrl::v1::{
-    ApplyDeployment, AutoscalingPolicy, DeleteDeployment, DeploymentState, EphemeralStorage,
-    deployment_state,
+    ApplyCiliumNetworkPolicy, ApplyDeployment, ApplySentinel, AutoscalingPolicy,
+    CiliumNetworkPolicyState, DeleteDeployment, DeleteSentinel, DeploymentState, EphemeralStorage,
+    SentinelState, cilium_network_policy_state, deployment_state, sentinel_state,
 };
 use proptest::prelude::*;
 use prost::Message;
 
-use super::{Wire, deployment_input};
+use super::Wire;
+use super::deployments::deployment_input;
 
 fn wire() -> Wire {
     let rules = Arc::new(Rules::default());
@@ -48,9 +50,157 @@ fn requests_are_as_documented() {
     );
     let report = Report::Gone {
         key: ObjectKey::new("ns", "dep-1"),
+        id: None,
     };
     let hex = "12070a056465702d311a100a03617773120975732d656173742d31";
-    check_bytes(&wire().report(&report).body, hex);
+    check_bytes(&wire().report(&report).expect("a deployment's").body, hex);
+}
+
+fn wire_of(controller: Controller) -> Wire {
+    Wire::new("aws", "us-east-1", controller, Arc::new(Rules::default()))
+}
+
+#[test]
+fn a_sentinels_report_is_as_documented() {
+    let report = Report::Health {
+        key: ObjectKey::new("sentinel", "sentinelx"),
+        id: "s_1".into(),
+        available: 2,
+        health: Health::Healthy,
+        running_image: "img:1".to_owned(),
+    };
+    let hex = "0a0973656e74696e656c78100218012203735f312a05696d673a31\
+               32100a03617773120975732d656173742d31";
+    let sentinels = wire_of(Controller::Sentinels);
+    check_bytes(&sentinels.report(&report).expect("a sentinel's").body, hex);
+    let gone = Report::Gone {
+        key: ObjectKey::new("sentinel", "sentinelx"),
+        id: Some("s_1".into()),
+    };
+    let hex = "0a0973656e74696e656c7818022203735f3132100a03617773120975732d656173742d31";
+    check_bytes(&sentinels.report(&gone).expect("a sentinel's").body, hex);
+    assert!(wire().report(&report).is_none());
+    assert!(wire_of(Controller::Cilium).report(&gone).is_none());
+}
+
+/// Each kind has calls of its own, alike but for their names and what identifies an object.
+#[test]
+fn every_kind_asks_for_its_own() {
+    let key = "0a100a03617773120975732d656173742d31";
+    for (controller, name) in [
+        (Controller::Deployments, "Deployment"),
+        (Controller::Sentinels, "Sentinel"),
+        (Controller::Cilium, "CiliumNetworkPolicy"),
+    ] {
+        let wire = wire_of(controller);
+        let question = wire.question(&Question {
+            key: ObjectKey::new("ns", "n"),
+            id: Arc::from("x"),
+        });
+        check_bytes(&question.body, &format!("{key}120178"));
+        let path = format!("/ctrl.v1.ClusterService/GetDesired{name}State");
+        assert_eq!((question.path, question.method), (&*path, &path[24..]));
+        check_bytes(&wire.watch(7).body, &format!("{key}1007"));
+        let plural = name.strip_suffix('y').map(|name| format!("{name}ies"));
+        let plural = plural.unwrap_or_else(|| format!("{name}s"));
+        assert_eq!(
+            wire.watch(7).path,
+            format!("/ctrl.v1.ClusterService/Watch{plural}")
+        );
+    }
+}
+
+#[test]
+fn states_of_sentinels_and_policies_are_read() {
+    let sentinel = SentinelState {
+        version: 7,
+        state: Some(sentinel_state::State::Apply(ApplySentinel {
+            k8s_name: "sen-1".into(),
+            workspace_id: "2".into(),
+            project_id: "3".into(),
+            app_id: "4".into(),
+            environment_id: "5".into(),
+            sentinel_id: "6".into(),
+            image: "seven".into(),
+            replicas: 8,
+            cpu_millicores: 9,
+            memory_mib: 10,
+        })),
+    };
+    let StreamItem::State(state) = read(Controller::Sentinels, &sentinel) else {
+        panic!("it names a sentinel");
+    };
+    assert_eq!(
+        (state.version, state.key.to_string()),
+        (7, "sentinel/sen-1".to_owned())
+    );
+    let Ok(Change::Apply(Desired::Sentinel(desired))) = state.change else {
+        panic!("{:?}", state.change);
+    };
+    let ids = [
+        &desired.workspace_id,
+        &desired.project_id,
+        &desired.app_id,
+        &desired.environment_id,
+        &desired.sentinel_id,
+    ];
+    assert_eq!(ids.map(|id| &**id), ["2", "3", "4", "5", "6"]);
+    assert_eq!(desired.image, "seven");
+    let numbers = (desired.replicas, desired.cpu_millicores, desired.memory_mib);
+    assert_eq!(numbers, (8, 9, 10));
+
+    let policy = CiliumNetworkPolicyState {
+        version: 8,
+        state: Some(cilium_network_policy_state::State::Apply(
+            ApplyCiliumNetworkPolicy {
+                k8s_namespace: "ns".into(),
+                k8s_name: "p".into(),
+                cilium_network_policy_id: "net_1".into(),
+                policy: Bytes::from_static(b"{\"spec\":{}}"),
+            },
+        )),
+    };
+    let StreamItem::State(state) = read(Controller::Cilium, &policy) else {
+        panic!("it names a policy");
+    };
+    let Ok(Change::Apply(desired)) = state.change else {
+        panic!("{:?}", state.change);
+    };
+    assert_eq!((&**desired.id(), desired.replicas()), ("net_1", None));
+
+    let gone = SentinelState {
+        version: 9,
+        state: Some(sentinel_state::State::Delete(DeleteSentinel {
+            k8s_name: "sen-1".into(),
+        })),
+    };
+    let item = read(Controller::Sentinels, &gone);
+    assert!(matches!(item, StreamItem::State(state) if state.change == Ok(Change::Delete)));
+}
+
+/// Half a message of a sentinel names it by its first text; of the others, by two.
+#[test]
+fn what_does_not_decode_is_kept_under_the_name_it_has() {
+    // apply { "abc", "de", field 7: not UTF-8 }, version 300
+    let message = Bytes::from_static(b"\x0a\x0d\x0a\x03abc\x12\x02de\x3a\x02\xff\xfe\x18\xac\x02");
+    for (controller, key) in [
+        (Controller::Deployments, "abc/de"),
+        (Controller::Sentinels, "sentinel/abc"),
+    ] {
+        let item = wire_of(controller).stream_item(&message);
+        let StreamItem::State(state) = item else {
+            panic!("{item:?}");
+        };
+        assert_eq!((state.key.to_string().as_str(), state.version), (key, 300));
+        assert_eq!(
+            state.change.map_err(|invalid| invalid.field),
+            Err("message".to_owned())
+        );
+    }
+}
+
+fn read(controller: Controller, message: &impl Message) -> StreamItem {
+    wire_of(controller).stream_item(&message.encode_to_vec().into())
 }
 
 /// An update without instances clears them, so it must not be lost on the way.
@@ -61,7 +211,7 @@ fn a_report_without_instances_names_its_workload() {
         instances: vec![],
     };
     let hex = "0a070a056465702d311a100a03617773120975732d656173742d31";
-    check_bytes(&wire().report(&report).body, hex);
+    check_bytes(&wire().report(&report).expect("a deployment's").body, hex);
 }
 
 #[test]

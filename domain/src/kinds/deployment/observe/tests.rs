@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{address, member_of_live, observe, outdated_pod};
+use super::{address, member, observe, outdated_pod};
 use crate::kinds::deployment::{DeploymentInput, render, validate};
 use crate::kinds::{Member, Observation, ReportAddress, Rules};
 use crate::object::LiveObject;
@@ -44,6 +44,8 @@ fn pod(name: &str) -> PodDigest {
         cpu_millicores: 250,
         memory_mib: 256,
         template: Some(template(&live()).into()),
+        sentinel_id: None,
+        config_error: None,
     }
 }
 
@@ -57,7 +59,7 @@ fn instances(pods: &[PodDigest]) -> Vec<Instance> {
             assert_eq!(key, live().reference.key());
             instances
         }
-        Report::Gone { .. } => panic!("the ReplicaSet is there"),
+        Report::Health { .. } | Report::Gone { .. } => panic!("the ReplicaSet is there"),
     }
 }
 
@@ -130,7 +132,7 @@ fn finished_pods_leave_the_report_and_an_empty_one_is_a_report() {
             instances: Vec::new()
         }
     );
-    assert_eq!((observation.running, observation.outdated), (0, 0));
+    assert_eq!(observation.outdated, 0);
 }
 
 /// linkerd/linkerd2#5394: a finished pod's address belongs to somebody else by now. D23:
@@ -179,7 +181,8 @@ fn living_pods_of_another_template_are_outdated() {
         ..older("c")
     };
     let observation = observed(&[older("a"), leaving, ended, unmarked, pod("e")]);
-    assert_eq!((observation.outdated, observation.running), (2, 3));
+    assert_eq!(observation.outdated, 2);
+    assert_eq!(observation.report.running(), Some((3, Some(3))));
 }
 
 /// D16: only pods that say from which other template they are, old enough and not serving.
@@ -262,20 +265,17 @@ fn addresses_take_both_forms_for_both_families() {
 
 #[test]
 fn a_live_replica_set_is_a_member_as_its_desired_state_was() {
-    let expected = Member {
-        workspace_id: "ws_1".into(),
-        environment_id: "env_1".into(),
-        port: 3000,
-    };
-    assert_eq!(member_of_live(&live()), Some(expected));
+    let expected = Member::isolated("ws_1", "env_1", 3000);
+    assert_eq!(member(&live()), Some(expected));
     let mut unlabelled = live();
     unlabelled.labels.remove("unkey.com/environment.id");
-    assert_eq!(member_of_live(&unlabelled), None);
+    assert_eq!(member(&unlabelled), None);
 }
 
 #[test]
 fn the_default_port_stands_in_for_an_absent_one() {
     let mut odd = live();
     odd.content = "{\"spec\":{\"template\":5}}".into();
-    assert_eq!(member_of_live(&odd).map(|member| member.port), Some(8080));
+    let expected = Member::isolated("ws_1", "env_1", 8080);
+    assert_eq!(member(&odd), Some(expected));
 }

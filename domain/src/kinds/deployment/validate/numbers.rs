@@ -1,32 +1,15 @@
-//! Counts, sizes and ports.
+//! Autoscaling, volumes and ports.
 
 use crate::desired::Invalid;
 use crate::kinds::Rules;
 use crate::kinds::deployment::{Autoscaling, AutoscalingInput};
+use crate::kinds::validation::{at_most_allowed, positive};
 
 /// The port of workloads that name none.
 pub(in crate::kinds::deployment) const DEFAULT_PORT: u16 = 8080;
 
-/// 1,000 cores: no node is larger, and no sum of requests overflows.
-const MAX_CPU_MILLICORES: u64 = 1_000_000;
-
-/// 64 TiB, for the same reasons.
-const MAX_MEMORY_MIB: u64 = 64 * 1024 * 1024;
-
 /// 64 TiB: no storage class has a larger volume.
 const MAX_EPHEMERAL_STORAGE_MIB: u64 = 64 * 1024 * 1024;
-
-/// Pods wanted.
-pub(super) fn replicas(replicas: i32, rules: &Rules) -> Result<u32, Invalid> {
-    let count = u32::try_from(replicas).map_err(|_| {
-        Invalid::new(
-            "replicas",
-            format!("{replicas} is negative"),
-            "send 0 or more",
-        )
-    })?;
-    at_most_allowed("replicas", count, rules)
-}
 
 /// The bounds and targets of an autoscaler, when one is wanted.
 pub(super) fn autoscaling(
@@ -61,20 +44,6 @@ pub(super) fn autoscaling(
     }))
 }
 
-fn at_most_allowed(field: &str, count: u32, rules: &Rules) -> Result<u32, Invalid> {
-    if count <= rules.max_replicas {
-        return Ok(count);
-    }
-    Err(Invalid::new(
-        field,
-        format!(
-            "{count} is more than the {} allowed here",
-            rules.max_replicas
-        ),
-        "ask for fewer, or raise deployments.max_replicas",
-    ))
-}
-
 /// Percent of a request. Over 100 is a target like any other: limits are above requests.
 fn threshold(field: &str, percent: Option<i32>) -> Result<Option<u32>, Invalid> {
     let Some(percent) = percent else {
@@ -90,36 +59,12 @@ fn threshold(field: &str, percent: Option<i32>) -> Result<Option<u32>, Invalid> 
     }
 }
 
-pub(super) fn cpu_millicores(millicores: i64) -> Result<u64, Invalid> {
-    positive("cpu_millicores", millicores, MAX_CPU_MILLICORES)
-}
-
-pub(super) fn memory_mib(mebibytes: i64) -> Result<u64, Invalid> {
-    positive("memory_mib", mebibytes, MAX_MEMORY_MIB)
-}
-
 pub(super) fn ephemeral_storage_mib(mebibytes: i64) -> Result<u64, Invalid> {
     positive(
         "ephemeral_storage.size_mib",
         mebibytes,
         MAX_EPHEMERAL_STORAGE_MIB,
     )
-}
-
-fn positive(field: &str, number: i64, limit: u64) -> Result<u64, Invalid> {
-    match u64::try_from(number) {
-        Ok(number) if number > limit => Err(Invalid::new(
-            field,
-            format!("{number} is more than {limit}"),
-            "send what a node can have",
-        )),
-        Ok(number) if number > 0 => Ok(number),
-        Ok(_) | Err(_) => Err(Invalid::new(
-            field,
-            format!("{number} is not positive"),
-            "send 1 or more",
-        )),
-    }
 }
 
 /// The container port; without one it is [`DEFAULT_PORT`].

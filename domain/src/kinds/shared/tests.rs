@@ -5,19 +5,15 @@ use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{policy_name, render_shared, shared_key_of, shared_reference, watches};
-use crate::ids::SharedKey;
+use super::{policy_name, render_shared, shared_key_of, shared_reference};
+use crate::ids::{Controller, SharedKey};
 use crate::kinds::{Member, Password, PullSecret, Rules};
 use crate::labels;
 use crate::object::{LiveObject, Rendered, Resource};
 use crate::testing::{applied, applied_json};
 
 fn member(workspace: &str, port: u16) -> Member {
-    Member {
-        workspace_id: workspace.into(),
-        environment_id: "env_A".into(),
-        port,
-    }
+    Member::isolated(workspace, "env_A", port)
 }
 
 fn policy_key() -> SharedKey {
@@ -219,7 +215,11 @@ fn watches_are_what_the_role_allows() {
                 spec.field_selector
             )
         };
-        watches(rules).iter().map(line).collect::<Vec<_>>()
+        Controller::Deployments
+            .watches(rules)
+            .iter()
+            .map(line)
+            .collect::<Vec<_>>()
     };
     let ours = "app.kubernetes.io/managed-by=krane";
     let workload = format!("{ours},app.kubernetes.io/component=deployment");
@@ -256,7 +256,7 @@ proptest! {
 
 #[test]
 fn a_watch_shows_what_carries_its_labels_and_lacks_the_others() {
-    let policies = &watches(&Rules::default())[4];
+    let policies = &Controller::Deployments.watches(&Rules::default())[4];
     let with = |pairs: &[(&str, &str)]| {
         let pairs = pairs.iter();
         let labels = pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));

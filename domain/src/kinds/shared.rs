@@ -1,5 +1,6 @@
 //! What workloads share: namespace, isolation policy, pull secret.
 
+mod narrower;
 #[cfg(test)]
 mod tests;
 
@@ -12,15 +13,86 @@ use serde_json::{Value, json};
 
 use crate::canonical;
 use crate::ids::SharedKey;
-use crate::kinds::{Member, PullSecret, RENDERER, Rules, WatchSpec};
+use crate::kinds::{PullSecret, RENDERER, Rules};
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+
+pub use narrower::only_loses_ports;
 
 /// Most ports Cilium takes in one entry of `toPorts`.
 const PORTS_PER_ENTRY: usize = 40;
 
-/// Which object a shared key stands for.
-pub(crate) fn shared_reference(key: &SharedKey) -> ObjectRef {
+/// How the name of every isolation policy begins (D18).
+pub(super) const POLICY_PREFIX: &str = "allow-sentinel-ingress-";
+
+/// What one workload, wanted or live, contributes to the shared objects of its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Member {
+    /// Only that it lives there.
+    Resident,
+    /// Also to the isolation policy of its environment, and it pulls from the registry.
+    Isolated(Isolated),
+}
+
+/// A workload that only the sentinels of its environment may reach.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Isolated {
+    /// The workspace whose sentinels may reach it.
+    pub workspace_id: Arc<str>,
+    /// The environment whose sentinels may reach it.
+    pub environment_id: Arc<str>,
+    /// The port they reach.
+    pub port: u16,
+}
+
+impl Member {
+    /// An isolated workload.
+    pub fn isolated(
+        workspace_id: impl Into<Arc<str>>,
+        environment_id: impl Into<Arc<str>>,
+        port: u16,
+    ) -> Self {
+        Self::Isolated(Isolated {
+            workspace_id: workspace_id.into(),
+            environment_id: environment_id.into(),
+            port,
+        })
+    }
+
+    /// The environment whose isolation policy it is part of.
+    pub fn environment(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Resident => None,
+            Self::Isolated(isolated) => Some(&isolated.environment_id),
+        }
+    }
+}
+
+/// The shared objects that a member of this namespace is part of.
+pub fn shared_keys(namespace: &Arc<str>, member: &Member, rules: &Rules) -> Vec<SharedKey> {
+    let mut keys = vec![SharedKey::Namespace(Arc::clone(namespace))];
+    if let Member::Isolated(isolated) = member {
+        keys.push(SharedKey::IsolationPolicy {
+            namespace: Arc::clone(namespace),
+            environment: Arc::clone(&isolated.environment_id),
+        });
+        if rules.pull_secret.is_some() {
+            keys.push(SharedKey::PullSecret(Arc::clone(namespace)));
+        }
+    }
+    keys
+}
+
+/// Whether workloads may run without this object when the cluster does not know its kind (D18).
+pub fn can_do_without(key: &SharedKey, rules: &Rules) -> bool {
+    match key {
+        SharedKey::IsolationPolicy { .. } => !rules.is_cilium_required,
+        SharedKey::Namespace(_) | SharedKey::PullSecret(_) => false,
+    }
+}
+
+/// Which object a shared key stands for, members or not.
+pub fn shared_reference(key: &SharedKey) -> ObjectRef {
     match key {
         SharedKey::Namespace(name) => ObjectRef::new(Resource::Namespace, "", Arc::clone(name)),
         SharedKey::IsolationPolicy {
@@ -54,17 +126,16 @@ pub(crate) fn policy_name(environment: &str) -> String {
         lower.replace('.', "-")
     };
     format!(
-        "allow-sentinel-ingress-{readable}-{}",
+        "{POLICY_PREFIX}{readable}-{}",
         canonical::hex_of_text(environment, 8)
     )
 }
 
-/// A shared object from all its members.
-pub(crate) fn render_shared(
-    key: &SharedKey,
-    members: &[Member],
-    rules: &Rules,
-) -> Option<Rendered> {
+/// A shared object rendered from all its members; `None` when there is nothing to render: no
+/// member is left, or no registry is configured.
+///
+/// Members are those of the key: of the namespace, and for a policy of its environment.
+pub fn render_shared(key: &SharedKey, members: &[Member], rules: &Rules) -> Option<Rendered> {
     members.first()?;
     let reference = shared_reference(key);
     let body = match key {
@@ -99,10 +170,12 @@ fn namespace(reference: &ObjectRef) -> Value {
 fn isolation_policy(reference: &ObjectRef, environment: &str, members: &[Member]) -> Value {
     let mut ports: BTreeMap<&str, BTreeSet<u16>> = BTreeMap::new();
     for member in members {
-        ports
-            .entry(&member.workspace_id)
-            .or_default()
-            .insert(member.port);
+        if let Member::Isolated(isolated) = member {
+            ports
+                .entry(&isolated.workspace_id)
+                .or_default()
+                .insert(isolated.port);
+        }
     }
     let workspaces: Vec<&str> = ports.keys().copied().collect();
     let workspace = workspaces.first().copied().unwrap_or_default();
@@ -181,8 +254,9 @@ fn pull_secret(reference: &ObjectRef, credentials: &PullSecret) -> Value {
     })
 }
 
-/// The shared key a live object belongs to; `None` for what krane would not have named so.
-pub(crate) fn shared_key_of(live: &LiveObject) -> Option<SharedKey> {
+/// The shared key that a live namespace, isolation policy or pull secret belongs to; `None` for
+/// what krane would not have named so.
+pub fn shared_key_of(live: &LiveObject) -> Option<SharedKey> {
     let reference = &live.reference;
     let key = match reference.resource {
         Resource::Namespace => SharedKey::Namespace(Arc::clone(&reference.name)),
@@ -191,7 +265,12 @@ pub(crate) fn shared_key_of(live: &LiveObject) -> Option<SharedKey> {
             namespace: Arc::clone(&reference.namespace),
             environment: environment_of_policy(live)?,
         },
-        Resource::ReplicaSet | Resource::HorizontalPodAutoscaler | Resource::Pod => return None,
+        Resource::ReplicaSet
+        | Resource::HorizontalPodAutoscaler
+        | Resource::Deployment
+        | Resource::Service
+        | Resource::PodDisruptionBudget
+        | Resource::Pod => return None,
     };
     (shared_reference(&key) == *reference).then_some(key)
 }
@@ -212,34 +291,4 @@ fn environment_of_policy(live: &LiveObject) -> Option<Arc<str>> {
         .as_str()
         .filter(is_named_after)
         .map(Arc::from)
-}
-
-/// What the deployments controller lists and watches.
-pub(crate) fn watches(rules: &Rules) -> Vec<WatchSpec> {
-    let spec = |resource, terms: &[&str]| WatchSpec {
-        resource,
-        namespace: None,
-        label_selector: terms.join(","),
-        field_selector: String::new(),
-    };
-    let is = |key: &str, value: &str| format!("{key}={value}");
-    let ours = is(labels::MANAGED_BY, labels::MANAGER);
-    let workload = is(labels::COMPONENT, labels::COMPONENT_DEPLOYMENT);
-    let policy = is(labels::COMPONENT, labels::COMPONENT_POLICY);
-    let not_sent = format!("!{}", labels::NETWORK_POLICY_ID);
-    let mut watches = vec![
-        spec(Resource::ReplicaSet, &[&ours, &workload]),
-        spec(Resource::Pod, &[&ours, &workload]),
-        spec(Resource::HorizontalPodAutoscaler, &[&ours, &workload]),
-        spec(Resource::Namespace, &[&ours]),
-        spec(Resource::CiliumNetworkPolicy, &[&ours, &policy, &not_sent]),
-    ];
-    if rules.pull_secret.is_some() {
-        // Anything wider is forbidden: the right on Secrets is for this name only.
-        watches.push(WatchSpec {
-            field_selector: format!("metadata.name={}", labels::PULL_SECRET_NAME),
-            ..spec(Resource::Secret, &[])
-        });
-    }
-    watches
 }

@@ -8,7 +8,7 @@ use crate::object::{LiveObject, Rendered};
 
 /// Whether the rendered policy differs from the live one only by ports the live one has on top:
 /// workloads may count on such a policy, and the ports can wait to be removed (D18).
-pub(crate) fn only_loses_ports(rendered: &Rendered, live: &LiveObject) -> bool {
+pub fn only_loses_ports(rendered: &Rendered, live: &LiveObject) -> bool {
     let live = live.value();
     let (Some(wanted), Some(live)) = (
         rules(rendered.body.pointer("/spec/ingress")),
@@ -62,11 +62,7 @@ mod tests {
         };
         let members: Vec<Member> = ports
             .iter()
-            .map(|port| Member {
-                workspace_id: "ws".into(),
-                environment_id: "env_1".into(),
-                port: *port,
-            })
+            .map(|port| Member::isolated("ws", "env_1", *port))
             .collect();
         kinds::render_shared(&key, &members, &Rules::default()).expect("members exist")
     }

@@ -1,0 +1,67 @@
+//! A sentinel as a Deployment.
+
+use serde_json::{Map, Value, json};
+
+use super::forms::{self, CURRENT};
+use super::{DesiredSentinel, template};
+use crate::kinds::{RENDERER, Rules, WantedKind};
+use crate::labels;
+use crate::object::{LiveObject, Rendered};
+
+/// Seconds a pod must be ready before it counts as available.
+const MIN_READY_SECONDS: u32 = 30;
+
+/// The Deployment of a sentinel. Of the live one only the form of its pod template goes in.
+pub(super) fn render(
+    desired: &DesiredSentinel,
+    rules: &Rules,
+    live: Option<&LiveObject>,
+) -> Rendered {
+    let reference = desired.reference();
+    let body = json!({
+        "apiVersion": reference.resource.api_version(),
+        "kind": reference.resource.kind(),
+        "metadata": metadata(desired, &reference.name),
+        "spec": {
+            "replicas": desired.replicas,
+            "minReadySeconds": MIN_READY_SECONDS,
+            "selector": { "matchLabels": { labels::SENTINEL_ID: &*desired.sentinel_id } },
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": { "maxUnavailable": 0, "maxSurge": 1 },
+            },
+            "template": template::template(desired, rules, &CURRENT),
+        },
+    });
+    let mut rendered = Rendered::new(reference, body);
+    if let Some(live) = live {
+        forms::keep_what_runs(&mut rendered, desired, rules, live);
+    }
+    rendered
+}
+
+/// The metadata of one of its objects.
+pub(super) fn metadata(desired: &DesiredSentinel, name: &str) -> Value {
+    json!({
+        "name": name,
+        "namespace": &*desired.key.namespace,
+        "labels": all_labels(desired),
+        "annotations": { labels::RENDERER_ANNOTATION: RENDERER },
+    })
+}
+
+/// The labels of everything a sentinel is made of.
+pub(super) fn all_labels(desired: &DesiredSentinel) -> Map<String, Value> {
+    [
+        (labels::WORKSPACE_ID, &*desired.workspace_id),
+        (labels::PROJECT_ID, &desired.project_id),
+        (labels::APP_ID, &desired.app_id),
+        (labels::ENVIRONMENT_ID, &desired.environment_id),
+        (labels::SENTINEL_ID, &desired.sentinel_id),
+        (labels::MANAGED_BY, labels::MANAGER),
+        (labels::COMPONENT, labels::COMPONENT_SENTINEL),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), Value::from(value)))
+    .collect()
+}
