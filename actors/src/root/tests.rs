@@ -8,6 +8,7 @@ use krane_domain::ids::Controller;
 use super::{Exit, Root, RootArguments, RootError, RootHandle, STOP_TIMEOUT};
 use crate::cause::Cause;
 use crate::fault::Fault;
+use crate::supervisor::PrepareFn;
 use crate::supervisor::tests::harness::{BadStart, Rig, Tell, pause, until};
 use crate::tree::{Crew, Kind, Node, TREE, TreeError};
 
@@ -30,13 +31,12 @@ fn crew(rig: &Rig, paths: &[String]) -> Crew {
     let crew = paths.iter().fold(Crew::default(), |crew, path| {
         crew.worker(path.as_str(), rig.probe(path))
     });
-    let notes = rig.clone();
-    let reset = Arc::new(move || notes.note("reset", "deployments"));
-    crew.controller(
-        Controller::Deployments,
-        Arc::new(|| Box::pin(async { Ok(()) })),
-        reset,
-    )
+    Controller::ALL.into_iter().fold(crew, |crew, which| {
+        let notes = rig.clone();
+        let reset = Arc::new(move || notes.note("reset", which.name()));
+        let prepare: PrepareFn = Arc::new(|| Box::pin(async { Ok(()) }));
+        crew.controller(which, prepare, reset)
+    })
 }
 
 async fn start(rig: &Rig) -> (RootHandle, Vec<String>) {

@@ -242,25 +242,9 @@ fn whoever_waits_for_what_it_owns_ends_before_it_is_killed() {
 }
 
 #[test]
-fn an_ordered_stop_fits_into_its_time_even_with_three_controllers() {
-    let Kind::Supervisor(root) = TREE.kind else {
-        panic!("the root supervises")
-    };
-    let is_controller = |node: &&Node| match &node.kind {
-        Kind::Supervisor(policy) => policy.controller.is_some(),
-        Kind::Worker(_) => false,
-    };
-    let one = root
-        .children
-        .iter()
-        .find(is_controller)
-        .expect("there is one")
-        .patience();
-    assert!(
-        TREE.patience() + 2 * one <= STOP_TIMEOUT,
-        "{:?} and {one:?}",
-        TREE.patience()
-    );
+fn an_ordered_stop_fits_into_its_time() {
+    let patience = TREE.patience();
+    assert!(patience <= STOP_TIMEOUT, "{patience:?}");
 }
 
 #[test]
