@@ -47,7 +47,6 @@ pub const UNUSED: &[UnusedKey] = &[
     UnusedKey::new("vault.s3.access_key_secret", NO_SECRETS),
     UnusedKey::new("scheduler.token", "no scheduler service is served"),
     UnusedKey::new("rpc.reflection", "no gRPC reflection is served"),
-    UnusedKey::new("sentinel.probe_paths", "no sentinels are made"),
     UnusedKey::new("lease.enabled", NO_LEASE).refused(
         "run one replica with lease.enabled=false \
          (chart: replicaCount=1, leaderElection.enabled=false)",

@@ -17,6 +17,8 @@ mod lifecycle;
 mod outages;
 mod pods;
 mod poison;
+mod policies;
+mod sentinels;
 mod shutdown;
 mod states;
 mod told;

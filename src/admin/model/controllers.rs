@@ -38,6 +38,8 @@ pub struct ControllerView {
     pub breaker_probe_at: Option<Stamp>,
     /// Objects whose newest report is not delivered.
     pub reports_undelivered: usize,
+    /// Whether anything is reported about these objects.
+    pub has_reports: bool,
     /// Reports being sent.
     pub reports_in_flight: usize,
     /// What cannot be brought about, the worst first; at most 500.
@@ -211,6 +213,7 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
             BreakerState::Closed | BreakerState::Probing => None,
         },
         reports_undelivered: snapshot.undelivered,
+        has_reports: snapshot.controller.has_reports(),
         reports_in_flight: snapshot.reports_in_flight,
         quarantine: snapshot
             .troubles

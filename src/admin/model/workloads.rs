@@ -2,6 +2,7 @@
 
 use krane_actors::store::WorkloadSnapshot;
 use krane_domain::backlog::{Standing, TroubleKind};
+use krane_domain::ids::Controller;
 use krane_domain::outbox::Told;
 use krane_domain::pod::{PodDigest, PodPhase};
 use krane_domain::report::{Instance, Report};
@@ -15,6 +16,8 @@ use super::{Epoch, Level, Sources, Stamp};
 pub struct WorkloadView {
     /// The controller it belongs to.
     pub controller: &'static str,
+    /// What it is, in a word or two.
+    pub kind: &'static str,
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -91,7 +94,7 @@ pub(super) fn view(sources: &Sources) -> Vec<WorkloadView> {
         .stores
         .iter()
         .flat_map(|store| {
-            let controller = store.controller().name();
+            let controller = store.controller();
             let are_replaced = store.rules().replaces_outdated_pods;
             let workloads = store.workloads();
             workloads
@@ -103,15 +106,24 @@ pub(super) fn view(sources: &Sources) -> Vec<WorkloadView> {
     views
 }
 
+const fn kind(controller: Controller) -> &'static str {
+    match controller {
+        Controller::Deployments => "deployment",
+        Controller::Sentinels => "sentinel",
+        Controller::Cilium => "network policy",
+    }
+}
+
 fn of(
-    controller: &'static str,
+    controller: Controller,
     workload: &WorkloadSnapshot,
     outdated_are_replaced: bool,
     epoch: &Epoch,
 ) -> WorkloadView {
     let words = words(workload, epoch);
     WorkloadView {
-        controller,
+        controller: controller.name(),
+        kind: kind(controller),
         namespace: workload.key.namespace.to_string(),
         name: workload.key.name.to_string(),
         id: workload.id.as_deref().map(str::to_owned),
@@ -163,7 +175,14 @@ fn words(workload: &WorkloadSnapshot, epoch: &Epoch) -> Words {
                 held.why = Some("the control plane does not know it any more".to_owned());
                 held
             } else {
-                Words::new("in place", Level::Good)
+                match &workload.config_error {
+                    None => Words::new("in place", Level::Good),
+                    Some(error) => {
+                        let mut cannot = Words::new("cannot start", Level::Warn);
+                        cannot.why = Some(format!("in the kubelet's words: {error}"));
+                        cannot
+                    }
+                }
             };
             words.in_place_since = Some(epoch.at(*since));
             words

@@ -2,8 +2,10 @@
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::{
-    apps::v1::ReplicaSet, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Namespace,
-    core::v1::Pod,
+    apps::v1::{Deployment, ReplicaSet},
+    autoscaling::v2::HorizontalPodAutoscaler,
+    core::v1::{Namespace, Pod, Service},
+    policy::v1::PodDisruptionBudget,
 };
 use kube::{
     Resource, ResourceExt as _,
@@ -17,6 +19,9 @@ const IN_FLIGHT: usize = 16;
 
 /// Deletes everything with krane's label, and waits until workloads and pods are gone.
 pub(crate) async fn sweep(api: &Api) -> Outcome {
+    delete_all(api.all::<Deployment>(), api).await?;
+    delete_all(api.all::<Service>(), api).await?;
+    delete_all(api.all::<PodDisruptionBudget>(), api).await?;
     delete_all(api.all::<ReplicaSet>(), api).await?;
     delete_all(api.all::<HorizontalPodAutoscaler>(), api).await?;
     let policies = ApiResource::from_gvk(&GroupVersionKind::gvk(
