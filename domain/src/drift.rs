@@ -9,6 +9,7 @@ mod difference;
 mod foreign;
 mod fuse;
 mod hold;
+mod take_over;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ pub use difference::{Difference, DifferenceKind};
 pub use foreign::Foreign;
 pub use fuse::FuseMemory;
 use serde_json::Value;
+pub use take_over::{is_left_behind, may_be_left_behind};
 
 use crate::canonical;
 use crate::desired::Invalid;

@@ -211,7 +211,8 @@ pub(super) async fn settle_as(
 enum Place {
     /// Nothing.
     Free,
-    /// An object of ours that lost a label of ours: it gets it back.
+    /// An object of ours that lost a label of ours, or that another agent left behind: it gets our
+    /// labels.
     Ours(Arc<LiveObject>),
     /// What was there is gone or in the view by now: look again.
     Seen,
@@ -247,10 +248,25 @@ async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop
             } else if is_planted(Bug::WritesWhatIsNotOurs) {
                 Ok(Place::Free)
             } else {
-                Err(not_ours(&reference.to_string()).into())
+                left_behind(rendered, &metadata.uid, context).await
             }
         }
     }
+}
+
+/// What another agent left behind under the name of ours is taken over; anything else is not ours.
+async fn left_behind(rendered: &Rendered, uid: &str, context: &LaneContext) -> Result<Place, Stop> {
+    let reference = &rendered.reference;
+    if drift::may_be_left_behind(reference) {
+        let found = context.cluster.get(reference).await;
+        let found = found.map_err(|refusal| refused(&format!("reading {reference}"), &refusal))?;
+        let found = found.filter(|found| *found.uid == *uid);
+        if let Some(found) = found.filter(|found| drift::is_left_behind(rendered, found)) {
+            tracing::info!(object = %reference, "taking over what another agent left behind");
+            return Ok(Place::Ours(Arc::new(found)));
+        }
+    }
+    Err(not_ours(&reference.to_string()).into())
 }
 
 /// Applies. `None`: the view was stale and is fresh now, decide again.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use krane_proto::ctrl::v1::Health;
-use krane_sim::control_plane::samples;
+use krane_sim::control_plane::{PLATFORM, REGION, samples};
 use krane_testharness::{Outcome, eventually, limits};
 use kube::ResourceExt as _;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -16,7 +16,7 @@ use crate::world;
 
 /// The original's Deployment of April: fewer labels on the pods, both probe paths split.
 fn deployment(name: &str, id: &str, environment: &str, workspace: &str) -> Value {
-    let region = ("local", "dev");
+    let region = (PLATFORM, REGION);
     let config = include_str!("../../../domain/src/kinds/sentinel/tests/config.toml")
         .replace("\"sen_1\"", &format!("\"{id}\""))
         .replace("\"ws_1\"", &format!("\"{workspace}\""))
@@ -158,7 +158,11 @@ async fn what_the_original_agent_left_is_taken_over_without_a_restart() -> Outco
 
     world.control.push(samples::apply_sentinel(front.clone()));
     world.control.push(samples::apply_sentinel(other.clone()));
-    let agent = world.agent().start().await?;
+    let agent = world
+        .agent()
+        .set("sentinel.probe_paths", "split")
+        .start()
+        .await?;
     has(&world, &front, &all_five(name)).await?;
     eventually("all are ours", limits::LONG, async || {
         let service = services
