@@ -331,8 +331,11 @@ impl Stage {
             seed,
             elapsed_ms: elapsed.as_millis(),
             acts,
-            states_sent: self.control.newest(Kind::Deployments),
-            states_applied: cursors.min().unwrap_or(0),
+            states_sent: [Kind::Deployments, Kind::Sentinels, Kind::Policies]
+                .map(|kind| self.control.newest(kind))
+                .iter()
+                .sum(),
+            states_applied: cursors.sum(),
             apps_wanted: well.len(),
             apps_in_place: in_place,
             apps_reported: reported,

@@ -186,7 +186,7 @@ fn every_port_names_its_protocol_and_the_gossip_port_has_both() {
     assert_eq!(protocols(&all[3]["spec"]["ports"], "port"), expected);
 }
 
-/// D20: whichever sentinel goes, the pair of another still spans the environment.
+/// (D20) Whichever sentinel goes, the pair of another still spans the environment.
 #[test]
 fn gossip_spans_the_environment_and_each_sentinel_has_its_own_pair() {
     let other = SentinelInput {
