@@ -11,6 +11,7 @@ use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderValue, Method, Request};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::rt::TokioIo;
+use krane_domain::ids::Controller;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -29,8 +30,8 @@ const LONGEST_ANSWER: usize = 16 << 20;
 /// Shows the deletions that the brake holds, and with `--yes` lets them go.
 #[derive(Debug, Args)]
 pub(super) struct AllowDeletes {
-    /// Whose deletions: deployments.
-    #[arg(value_name = "CONTROLLER", value_parser = ["deployments"])]
+    /// Whose deletions.
+    #[arg(value_name = "CONTROLLER", value_parser = Controller::ALL.map(Controller::name))]
     controller: String,
 
     /// Delete them now.
