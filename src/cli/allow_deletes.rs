@@ -11,7 +11,7 @@ use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderValue, Method, Request};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::rt::TokioIo;
-use krane_domain::ids::Controller;
+use krane_domain::ids;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -31,7 +31,7 @@ const LONGEST_ANSWER: usize = 16 << 20;
 #[derive(Debug, Args)]
 pub(super) struct AllowDeletes {
     /// Whose deletions.
-    #[arg(value_name = "CONTROLLER", value_parser = Controller::ALL.map(Controller::name))]
+    #[arg(value_name = "CONTROLLER", value_parser = ids::Controller::ALL.map(ids::Controller::name))]
     controller: String,
 
     /// Delete them now.
