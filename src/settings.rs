@@ -35,8 +35,8 @@ pub use problem::{InvalidSettings, Problem, ProblemKind};
 pub use raw::Origin;
 pub use secret::{SecretError, SecretSource};
 pub use types::{
-    ByteSize, LogFormat, LogLevel, ProbePaths, Region, ReplaceOutdatedPods, ReportAddress, Url,
-    WritesMode,
+    ByteSize, LogFormat, LogLevel, ProbePaths, Region, ReplaceOutdatedPods, ReportAddress,
+    UpgradesMode, Url, WritesMode,
 };
 pub use unused::{SetInVain, UNUSED, UnusedKey};
 
@@ -266,6 +266,8 @@ pub struct Replay {
 pub struct Safety {
     /// Whether anything is written.
     pub writes: WritesMode,
+    /// Whether what an earlier krane rendered otherwise is rewritten.
+    pub upgrades: UpgradesMode,
     /// The share of objects, in percent, that may vanish on `not_found` within an hour.
     pub max_deletes_percent: u8,
 }

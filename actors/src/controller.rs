@@ -57,6 +57,9 @@ pub struct ControllerParts {
     pub max_deletes_percent: u8,
     /// Whether writes are allowed (`safety.writes`).
     pub writes: Arc<AtomicBool>,
+    /// Whether objects are rewritten only because an earlier krane rendered them otherwise
+    /// (`safety.upgrades`).
+    pub may_upgrade: bool,
     /// Whether the control plane took a heartbeat of this process.
     pub is_region_known: Arc<AtomicBool>,
     /// Its source of jitter.
@@ -203,7 +206,8 @@ impl ControllerWorkers {
             writes: Arc::clone(&self.parts.writes),
             metrics: self.parts.metrics.clone(),
         };
-        Reconciler::new(lanes, self.parts.max_lanes, self.reporter.clone())
+        let (max_lanes, may_upgrade) = (self.parts.max_lanes, self.parts.may_upgrade);
+        Reconciler::new(lanes, max_lanes, self.reporter.clone(), may_upgrade)
     }
 
     fn stream(&self) -> Stream {

@@ -22,6 +22,8 @@ use crate::tree;
 
 /// Chores that need no exact moment.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
+/// Between two objects that are rendered anew: all controllers together stay below ten a second.
+const UPGRADE: Duration = Duration::from_millis(334);
 /// Between two looks at outdated pods (D16).
 const OUTDATED: Duration = Duration::from_secs(10);
 /// How long a deleted object is remembered: two full replays.
@@ -43,6 +45,8 @@ pub enum ReconcilerMessage {
     Timer,
     /// Time to look for outdated pods.
     Outdated,
+    /// Time to render one object anew.
+    Upgrade,
     /// Time for chores.
     Housekeeping,
 }
@@ -54,6 +58,7 @@ impl Message for ReconcilerMessage {
             Self::LaneEnded { .. } => "lane_ended",
             Self::Timer => "timer",
             Self::Outdated => "outdated",
+            Self::Upgrade => "upgrade",
             Self::Housekeeping => "housekeeping",
         }
     }
@@ -66,12 +71,22 @@ pub struct Reconciler {
     running: JoinSet<()>,
     alarm: Alarm,
     reporter: Address<ReporterMessage>,
+    may_upgrade: bool,
+    is_upgrading: bool,
 }
 
 impl Reconciler {
-    /// A reconciler with room for this many lanes.
-    pub fn new(lanes: LaneContext, max_lanes: usize, reporter: Address<ReporterMessage>) -> Self {
+    /// A reconciler with room for this many lanes. With `may_upgrade` it rewrites what an earlier
+    /// krane rendered otherwise, one at a time.
+    pub fn new(
+        lanes: LaneContext,
+        max_lanes: usize,
+        reporter: Address<ReporterMessage>,
+        may_upgrade: bool,
+    ) -> Self {
         Self {
+            may_upgrade,
+            is_upgrading: false,
             lanes,
             max_lanes,
             running: JoinSet::new(),
@@ -112,12 +127,17 @@ impl Behaviour for Reconciler {
                 self.look_at_outdated(context);
                 context.later(OUTDATED, ReconcilerMessage::Outdated);
             }
+            ReconcilerMessage::Upgrade => {
+                self.is_upgrading = false;
+                self.upgrade_one(context);
+            }
             ReconcilerMessage::Housekeeping => {
                 self.keep_house(context);
                 context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
             }
         }
         self.start_lanes(context);
+        self.keep_upgrading(context);
         Ok(())
     }
 
@@ -173,6 +193,7 @@ impl Reconciler {
             let backlog = &mut memory.backlog;
             match outcome {
                 Outcome::Done { .. } => {
+                    memory.upgrades.done(key);
                     backlog.finish(key, outcome, now, jitter);
                     if let WorkKey::Shared(shared) = key {
                         backlog.unblock(shared, now);
@@ -242,6 +263,32 @@ impl Reconciler {
             }
             (Some(_) | None, None) => {}
         }
+    }
+
+    /// While something waits to be rendered anew, one is let go at a time.
+    fn keep_upgrading(&mut self, context: &Context<ReconcilerMessage>) {
+        let is_needed = self.may_upgrade && !self.is_upgrading;
+        if is_needed
+            && self
+                .lanes
+                .store
+                .with(|memory| memory.upgrades.waiting() > 0)
+        {
+            self.is_upgrading = true;
+            context.later(UPGRADE, ReconcilerMessage::Upgrade);
+        }
+    }
+
+    /// Last of all: nothing else waits for a lane.
+    fn upgrade_one(&self, context: &Context<ReconcilerMessage>) {
+        let now = context.board.now();
+        self.lanes.store.with(|memory| {
+            if memory.backlog.ready() == 0
+                && let Some(key) = memory.upgrades.let_next_go()
+            {
+                memory.backlog.look(&key, now);
+            }
+        });
     }
 
     fn look_at_outdated(&self, context: &Context<ReconcilerMessage>) {

@@ -16,9 +16,10 @@ use krane_domain::drift::FuseMemory;
 use krane_domain::ids::{Controller, Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::{self, Member, Rules};
 use krane_domain::members::Members;
-use krane_domain::object::{ObjectRef, Resource};
+use krane_domain::object::{LiveObject, ObjectRef, Resource};
 use krane_domain::outbox::Outbox;
 use krane_domain::replay::{Replay, Shown};
+use krane_domain::upgrades::Upgrades;
 use krane_domain::view::{Effects, View};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -91,6 +92,8 @@ pub struct Memory {
     pub outdated: BTreeMap<ObjectKey, usize>,
     /// Why pods cannot start, in the kubelet's words, by workload.
     pub config_errors: BTreeMap<ObjectKey, Arc<str>>,
+    /// What waits to be rendered anew.
+    pub upgrades: Upgrades,
 }
 
 /// Since when a kind cannot be watched, and why.
@@ -174,6 +177,7 @@ impl Memory {
             replaced_at: BTreeMap::new(),
             outdated: BTreeMap::new(),
             config_errors: BTreeMap::new(),
+            upgrades: Upgrades::default(),
         }
     }
 
@@ -352,6 +356,13 @@ impl Memory {
         stream.was_replayed
     }
 
+    /// Whether a live object that an earlier krane rendered may be rewritten now; if not, it waits
+    /// for its turn.
+    pub fn may_upgrade(&mut self, live: &LiveObject) -> bool {
+        let work = self.view.work_of(live);
+        work.is_none_or(|work| self.upgrades.ask(work))
+    }
+
     /// Forgets what no object needs any more.
     pub fn forget_unneeded(&mut self) {
         let (view, wanted) = (&self.view, &self.wanted);
@@ -364,6 +375,10 @@ impl Memory {
         self.foreign_namespaces
             .retain(|name| is_needed(&SharedKey::Namespace(Arc::clone(name))));
         self.fuses.retain(|object, _| view.get(object).is_some());
+        self.upgrades.retain(|key| match key {
+            WorkKey::Workload(key) => view.workload(key).is_some(),
+            WorkKey::Shared(shared) => view.get(&kinds::shared_reference(shared)).is_some(),
+        });
         self.outdated.retain(|key, _| view.workload(key).is_some());
         self.config_errors
             .retain(|key, _| view.workload(key).is_some());

@@ -7,6 +7,7 @@
 
 pub mod cilium_network_policy;
 pub mod deployment;
+mod origin;
 mod rules;
 pub mod sentinel;
 mod shared;
@@ -17,6 +18,7 @@ mod watches;
 
 use std::sync::Arc;
 
+pub use origin::is_from_state;
 pub use rules::{Password, ProbePaths, PullSecret, Region, ReportAddress, Rules};
 pub use shared::{Isolated, Member, can_do_without, only_loses_ports, render_shared};
 pub use shared::{shared_key_of, shared_keys, shared_reference};

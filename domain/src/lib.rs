@@ -35,4 +35,5 @@ pub mod restart;
 mod rfc3339;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod upgrades;
 pub mod view;

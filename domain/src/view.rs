@@ -249,13 +249,17 @@ impl View {
 
     fn note(&self, live: &LiveObject, effects: &mut Effects) {
         if live.reference.resource == self.primary {
-            effects.look.insert(WorkKey::Workload(live.reference.key()));
             effects.observe.insert(live.reference.key());
-        } else if let Some(shared) = kinds::shared_key_of(live) {
-            effects.look.insert(WorkKey::Shared(shared));
-        } else if let Some(key) = self.controller.workload_of_dependant(live) {
-            effects.look.insert(WorkKey::Workload(key));
         }
+        effects.look.extend(self.work_of(live));
+    }
+
+    /// The key whose lane brings this object about.
+    pub fn work_of(&self, live: &LiveObject) -> Option<WorkKey> {
+        let shared = || kinds::shared_key_of(live).map(WorkKey::Shared);
+        let is_primary = live.reference.resource == self.primary;
+        let shared = if is_primary { None } else { shared() };
+        shared.or_else(|| self.workload_of(live).map(WorkKey::Workload))
     }
 
     fn index(&mut self, live: &LiveObject, effects: &mut Effects) {

@@ -22,7 +22,7 @@ use super::view::AgentView;
 use crate::admin::actions::Controls;
 use crate::admin::model::{Epoch, Identity, Sources};
 use crate::rpc::bind::Listeners;
-use crate::settings::{Settings, WritesMode};
+use crate::settings::{Settings, UpgradesMode, WritesMode};
 
 /// What an agent is connected to.
 pub(crate) struct World {
@@ -222,6 +222,7 @@ fn parts(
         replay_interval: settings.replay.interval,
         max_deletes_percent: settings.safety.max_deletes_percent,
         writes: Arc::clone(&writes),
+        may_upgrade: settings.safety.upgrades == UpgradesMode::On,
         is_region_known: Arc::clone(&is_region_known),
         chance: Chance::new(chance.u64(..)),
         metrics: families.of(ports.controller),

@@ -36,6 +36,7 @@ pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
     let resync_interval = r.required("resync.interval");
     let replay_interval = r.required::<Duration>("replay.interval");
     let writes = r.required("safety.writes");
+    let upgrades = r.required("safety.upgrades");
     let max_deletes_percent = r.required("safety.max_deletes_percent");
     let k8s = k8s(r);
     let lease = lease(r);
@@ -79,6 +80,7 @@ pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
         },
         safety: Safety {
             writes: writes?,
+            upgrades: upgrades?,
             max_deletes_percent: max_deletes_percent?,
         },
         k8s: k8s?,

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::kind::Kind;
 use super::types::{
-    ByteSize, LogFormat, LogLevel, ProbePaths, ReplaceOutdatedPods, ReportAddress, WritesMode,
+    ByteSize, LogFormat, LogLevel, ProbePaths, ReplaceOutdatedPods, ReportAddress, UpgradesMode,
+    WritesMode,
 };
 
 /// One configuration key.
@@ -189,6 +190,7 @@ pub const KEYS: &[Key] = &[
     Key::new("resync.interval", seconds(1, DAY), "60s"),
     Key::new("replay.interval", seconds_or_zero(1, DAY), "10m"),
     Key::new("safety.writes", Kind::Choice(WritesMode::WORDS), "on"),
+    Key::new("safety.upgrades", Kind::Choice(UpgradesMode::WORDS), "on"),
     Key::new("safety.max_deletes_percent", number(0, 100), "10"),
     Key::new("k8s.max_in_flight", number(1, 1_024), "32"),
     Key::new("k8s.qps", number(0, 100_000), "0"),

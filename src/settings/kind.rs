@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::raw::Raw;
 use super::types::{
-    ByteSize, LogFormat, LogLevel, ProbePaths, ReplaceOutdatedPods, ReportAddress, Url, WritesMode,
-    parse_duration, show_duration,
+    ByteSize, LogFormat, LogLevel, ProbePaths, ReplaceOutdatedPods, ReportAddress, UpgradesMode,
+    Url, WritesMode, parse_duration, show_duration,
 };
 
 /// The values one key accepts.
@@ -279,6 +279,7 @@ macro_rules! choices {
 }
 choices!(
     WritesMode,
+    UpgradesMode,
     ProbePaths,
     ReportAddress,
     ReplaceOutdatedPods,

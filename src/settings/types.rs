@@ -37,6 +37,17 @@ macro_rules! choice {
 }
 
 choice! {
+    /// Whether objects are rewritten only because an earlier krane rendered them otherwise
+    /// (`safety.upgrades`).
+    UpgradesMode {
+        /// One after the other, when nothing else is to be done.
+        On = "on",
+        /// They stay until their state changes.
+        Off = "off",
+    }
+}
+
+choice! {
     /// Whether krane writes to the cluster (`safety.writes`).
     WritesMode {
         /// Objects are applied and deleted.

@@ -56,6 +56,7 @@ fn agent(cluster: &FakeCluster, control_plane: &FakeControlPlane, board: &Status
                 replay_interval: Some(Duration::from_secs(600)),
                 max_deletes_percent: 10,
                 writes: Arc::new(AtomicBool::new(true)),
+                may_upgrade: true,
                 is_region_known: Arc::clone(&is_region_known),
                 chance: Chance::new(7),
                 metrics: families.of(controller),

@@ -9,3 +9,4 @@ mod replay;
 mod reports;
 mod resync;
 mod states;
+mod upgrades;

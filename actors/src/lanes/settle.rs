@@ -8,6 +8,7 @@ use krane_domain::drift::{self, Decision, FuseMemory};
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::RefusalClass;
+use krane_domain::upgrades::is_older_rendering as is_older;
 use krane_domain::view;
 
 use crate::events::Happening;
@@ -164,6 +165,16 @@ pub(super) async fn settle_as(
                 }
             }
             Decision::Update { uid, differences } => {
+                if let Some(live) = live.as_ref().filter(|live| is_older(live, &differences))
+                    && !context.store.with(|memory| memory.may_upgrade(live))
+                {
+                    context.metrics.apply_skipped.inc();
+                    return Ok(Settlement {
+                        wrote: false,
+                        repaired: None,
+                        live: Some(Arc::clone(live)),
+                    });
+                }
                 writing(context)?;
                 let repair = repair.of(drift::fingerprint(&differences));
                 let paths: Vec<&str> = differences

@@ -8,6 +8,7 @@ use krane_domain::drift::{self, Decision};
 use krane_domain::ids::SharedKey;
 use krane_domain::kinds::{self, Member};
 use krane_domain::object::Rendered;
+use krane_domain::upgrades::is_older_rendering;
 
 use super::settle::{self, Repair};
 use super::{LaneContext, Settlement, Stop, refused};
@@ -47,8 +48,11 @@ pub(super) fn is_in_place(shared: &SharedKey, context: &LaneContext) -> bool {
     ) {
         Decision::InPlace => true,
         Decision::Held { .. } => live.is_some(),
-        // A policy that would only lose ports is safe to count on.
-        Decision::Update { .. } => is_only_narrower(shared, &rendered, context),
+        // A policy that would only lose ports is safe to count on, and what only looks older.
+        Decision::Update { differences, .. } => {
+            let is_older = live.is_some_and(|live| is_older_rendering(&live, &differences));
+            is_older || is_only_narrower(shared, &rendered, context)
+        }
         Decision::Create
         | Decision::Adopt { .. }
         | Decision::Terminating

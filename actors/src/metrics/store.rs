@@ -18,7 +18,7 @@ struct Family {
     value: fn(&Memory) -> u64,
 }
 
-const FAMILIES: [Family; 19] = [
+const FAMILIES: [Family; 20] = [
     Family {
         name: "krane_stream_cursor",
         help: "Version the desired-state stream resumes after.",
@@ -87,6 +87,12 @@ const FAMILIES: [Family; 19] = [
         help: "Workloads with pods of an earlier template.",
         kind: MetricType::GAUGE,
         value: |memory| memory.outdated.len() as u64,
+    },
+    Family {
+        name: "krane_objects_to_upgrade",
+        help: "Objects that an earlier krane rendered and that wait to be rewritten.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.upgrades.waiting() as u64,
     },
     Family {
         name: "krane_objects_name_conflict",

@@ -112,6 +112,7 @@ impl Incarnation {
                     replay_interval: Some(Duration::from_secs(600)),
                     max_deletes_percent: 10,
                     writes: Arc::new(AtomicBool::new(true)),
+                    may_upgrade: true,
                     is_region_known: Arc::clone(&is_region_known),
                     chance: Chance::new(seed),
                     metrics: families.of(controller),

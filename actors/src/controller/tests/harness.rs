@@ -38,6 +38,7 @@ pub(super) struct Choices {
     pub(super) registry_password: Option<PasswordSource>,
     pub(super) max_lanes: usize,
     pub(super) max_backlog: usize,
+    pub(super) may_upgrade: bool,
 }
 
 impl Default for Choices {
@@ -47,6 +48,7 @@ impl Default for Choices {
             registry_password: None,
             max_lanes: 8,
             max_backlog: 1 << 20,
+            may_upgrade: true,
         }
     }
 }
@@ -83,6 +85,7 @@ impl World {
             replay_interval: Some(Duration::from_secs(600)),
             max_deletes_percent: 10,
             writes: Arc::new(AtomicBool::new(true)),
+            may_upgrade: choices.may_upgrade,
             is_region_known: Arc::clone(&is_region_known),
             chance: Chance::new(7),
             metrics: families.of(Controller::Deployments),
