@@ -1,6 +1,7 @@
 //! The command line: what a person types and reads. Data goes to stdout, chatter to stderr.
 
 mod allow_deletes;
+mod check;
 mod check_config;
 #[cfg(feature = "demo")]
 mod demo;
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand};
 use crate::settings::LoadInput;
 use crate::version;
 use allow_deletes::AllowDeletes;
+use check::Check;
 use check_config::CheckConfig;
 #[cfg(feature = "demo")]
 use demo::Demo;
@@ -38,6 +40,8 @@ enum Verb {
     /// Watch krane at work on a cluster in memory; needs nothing.
     #[cfg(feature = "demo")]
     Demo(Demo),
+    /// Look at a cluster and change nothing.
+    Check(Check),
     /// Check the configuration and start nothing.
     CheckConfig(CheckConfig),
     /// Let go of the deletions that the brake holds.
@@ -58,6 +62,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::Demo(demo),
         }) => demo.execute(&process.env, &terminal),
+        Ok(Cli {
+            verb: Verb::Check(check),
+        }) => check.execute(process, &terminal),
         Ok(Cli {
             verb: Verb::CheckConfig(check),
         }) => check.execute(process, &terminal),

@@ -8,6 +8,7 @@ pub mod edge;
 pub mod rpc;
 pub mod run;
 pub mod settings;
+pub mod take_over;
 pub mod telemetry;
 pub mod version;
 mod words;

@@ -13,10 +13,13 @@ use krane_actors::cause::Cause;
 use krane_actors::ports::Cluster;
 use prometheus::Registry;
 
-use crate::edge::cluster::{AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection};
+use crate::edge::cluster::{
+    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, MetadataLister,
+};
 use crate::edge::control_plane::{self, EndpointError};
 use crate::rpc::bind::Listeners;
 use crate::settings::Settings;
+use crate::take_over::{self, Findings, Side};
 pub(crate) use assembly::{Running, World};
 use ports::Observers;
 use signals::Signals;
@@ -95,8 +98,29 @@ pub fn check(settings: &Settings) -> Result<(), RunError> {
     }
 }
 
+/// What krane would do in this cluster, and what it would leave lying (`krane check --takeover`).
+pub async fn look_before_take_over(settings: &Settings) -> Result<Findings, RunError> {
+    let (world, connection) = reach(settings, &Registry::new()).await?;
+    let limits = ports::call_limits(settings);
+    let lister = MetadataLister::new(connection, limits, CallTimeouts::default());
+    let sides = world.controllers.into_iter().map(|ports| Side {
+        controller: ports.controller,
+        cluster: ports.cluster,
+        control_plane: ports.control_plane,
+    });
+    let sides: Vec<Side> = sides.collect();
+    Ok(take_over::survey(&sides, &world.rules, &lister).await)
+}
+
 /// The world outside: a Kubernetes cluster and the control plane.
 async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, RunError> {
+    Ok(reach(settings, registry).await?.0)
+}
+
+async fn reach(
+    settings: &Settings,
+    registry: &Registry,
+) -> Result<(World, Arc<KubeConnection>), RunError> {
     let access = KubeAccess::choose(&settings.kubernetes).map_err(RunError::Kubernetes)?;
     let observers = Observers::register(registry).map_err(RunError::Metrics)?;
     let connection = KubeConnection::open(access, ports::user_agent(), observers.api()).await;
@@ -111,5 +135,6 @@ async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, R
             CallTimeouts::default(),
         ))
     };
-    World::new(settings, cluster, rules, ports::seed(), &observers)
+    let world = World::new(settings, cluster, rules, ports::seed(), &observers)?;
+    Ok((world, connection))
 }

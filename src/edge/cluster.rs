@@ -12,6 +12,7 @@ mod connection;
 mod limits;
 mod lines;
 mod list;
+mod metadata;
 mod reply;
 mod request;
 mod watch;
@@ -33,6 +34,7 @@ pub use access::{ACCOUNT_FOLDER, AccessError, KubeAccess};
 pub use calls::KubeCalls;
 pub use connection::{ApiObserver, KubeConnection, RequestDone};
 pub use limits::{CallLimits, CallTimeouts};
+pub use metadata::{MetadataLister, ObjectMetadata};
 pub use reply::Reply;
 pub use request::{Call, Verb};
 

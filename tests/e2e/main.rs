@@ -21,6 +21,7 @@ mod policies;
 mod sentinels;
 mod shutdown;
 mod states;
+mod steady;
 mod told;
 
 use krane_testharness::{Outcome, World};

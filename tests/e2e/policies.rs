@@ -1,15 +1,20 @@
 //! Policies of the control plane, against the real CRD.
 
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Service;
 use krane_proto::ctrl::v1::ApplyCiliumNetworkPolicy;
 use krane_sim::control_plane::{Answer, Kind, samples};
-use krane_testharness::{Agent, Outcome, World, eventually, limits};
+use krane_testcluster::Options;
+use krane_testharness::{Agent, Outcome, Quiet, World, eventually, limits};
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use tonic::Code;
 
-use crate::sentinels::policies;
-use crate::world;
+use crate::sentinels::{NAMESPACE, policies};
+use crate::{KRANE, world};
 
 fn with_spec(world: &World, name: &str, spec: &Value) -> ApplyCiliumNetworkPolicy {
     let policy = json!({
@@ -139,5 +144,62 @@ async fn edits_are_undone_and_what_is_unknown_goes() -> Outcome {
     })
     .await?;
     is_there(&world, "kept").await?;
+    agent.stop().await
+}
+
+/// D18: without Cilium's kinds what needs them waits, and nothing else does; once they are there it
+/// is made within 65 s, without a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kinds_of_cilium_may_come_later() -> Outcome {
+    let options = Options {
+        cilium: false,
+        ..Options::default()
+    };
+    let world = World::own(KRANE, options, Quiet::Beside).await?;
+    let policy = samples::policy(&world.namespace(0), "policy");
+    let front = samples::sentinel("front");
+    let web = samples::deployment(&world.namespace(0), "web");
+    world.control.push(samples::apply_policy(policy));
+    world.control.push(samples::apply_sentinel(front.clone()));
+    world.control.push(samples::apply(web.clone()));
+    let agent = world.agent().start().await?;
+    let deployments = world.api.within::<Deployment>(NAMESPACE);
+    let services = world.api.within::<Service>(NAMESPACE);
+    eventually(
+        "the sentinel is made without it",
+        limits::LONG,
+        async || {
+            let deployment = deployments.get(&front.k8s_name).await;
+            deployment.map_err(|error| error.to_string())?;
+            let gossip = services
+                .get(&format!("{}-gossip-lan", front.k8s_name))
+                .await;
+            gossip.map(drop).map_err(|error| error.to_string())
+        },
+    )
+    .await?;
+    let sets = world.api.within::<ReplicaSet>(&web.k8s_namespace);
+    assert!(
+        sets.get_opt(&web.k8s_name).await?.is_none(),
+        "never unisolated"
+    );
+
+    world.cluster().install_cilium().await?;
+    let began = Instant::now();
+    is_there(&world, "policy").await?;
+    let gossip = format!("{}-gossip-lan", front.k8s_name);
+    let policies = policies(&world, NAMESPACE);
+    eventually("gossip may flow", limits::LONG, async || {
+        policies
+            .get(&gossip)
+            .await
+            .map(drop)
+            .map_err(|error| error.to_string())
+    })
+    .await?;
+    world.settles("web runs", &[web], &[], limits::LONG).await?;
+    let took = began.elapsed();
+    println!("everything that waited was in place {took:?} after Cilium's kinds came");
+    assert!(took < Duration::from_secs(75), "{took:?}");
     agent.stop().await
 }

@@ -10,6 +10,7 @@ use krane_domain::refusal::{Refusal, RefusalClass};
 use kube::client::Body;
 
 const JSON: &str = "application/json";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// What a request does; also the closed set of values of the metric label `verb`.
@@ -29,6 +30,8 @@ pub enum Verb {
     Metadata,
     /// One page of a list.
     List,
+    /// One page of a list of metadata alone.
+    ListMetadata,
     /// The start of a watch.
     Watch,
 }
@@ -43,7 +46,7 @@ impl Verb {
             Self::Delete => "delete",
             Self::Get => "get",
             Self::Metadata => "metadata",
-            Self::List => "list",
+            Self::List | Self::ListMetadata => "list",
             Self::Watch => "watch",
         }
     }
@@ -54,7 +57,7 @@ impl Verb {
             Self::Apply | Self::Patch => "PATCH",
             Self::Create => "POST",
             Self::Delete => "DELETE",
-            Self::Get | Self::Metadata | Self::List | Self::Watch => "GET",
+            Self::Get | Self::Metadata | Self::List | Self::ListMetadata | Self::Watch => "GET",
         }
     }
 
@@ -108,10 +111,10 @@ impl Call {
     }
 
     pub(super) fn request(&self) -> Result<Request<Body>, http::Error> {
-        let accept = if self.verb == Verb::Metadata {
-            METADATA
-        } else {
-            JSON
+        let accept = match self.verb {
+            Verb::Metadata => METADATA,
+            Verb::ListMetadata => METADATA_LIST,
+            _ => JSON,
         };
         let mut request = Request::builder()
             .method(self.verb.method().parse::<Method>()?)

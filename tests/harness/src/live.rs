@@ -21,7 +21,9 @@ pub struct Live {
 
 impl Live {
     pub(crate) async fn read(api: &Api) -> Outcome<Self> {
-        let managed = ListParams::default().labels(MANAGED);
+        // Those of sentinels belong to Deployments.
+        let workloads = format!("{MANAGED},app.kubernetes.io/component=deployment");
+        let managed = ListParams::default().labels(&workloads);
         let mut live = Self::default();
         for set in api.all::<ReplicaSet>().list(&managed).await? {
             live.replica_sets

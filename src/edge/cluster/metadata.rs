@@ -1,0 +1,112 @@
+//! Lists of metadata alone: of kinds krane does not write, read with the rights of a person.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use krane_domain::labels;
+use krane_domain::refusal::Refusal;
+use serde::Deserialize;
+
+use super::calls::KubeCalls;
+use super::connection::KubeConnection;
+use super::limits::{CallLimits, CallTimeouts};
+use super::reply::{json_problem, unreadable};
+use super::request::{Call, Verb, push_query};
+
+/// Items of one page.
+const PAGE: &str = "500";
+
+/// Lists what there is of a kind, without looking into it.
+#[derive(Debug)]
+pub struct MetadataLister {
+    calls: KubeCalls,
+}
+
+/// Name and labels of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ObjectMetadata {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl ObjectMetadata {
+    /// Whether it carries krane's label.
+    pub fn is_ours(&self) -> bool {
+        self.labels
+            .get(labels::MANAGED_BY)
+            .is_some_and(|manager| manager == labels::MANAGER)
+    }
+}
+
+impl MetadataLister {
+    /// Over this connection.
+    pub fn new(
+        connection: Arc<KubeConnection>,
+        limits: CallLimits,
+        timeouts: CallTimeouts,
+    ) -> Self {
+        Self {
+            calls: KubeCalls::new(connection, limits, timeouts),
+        }
+    }
+
+    /// All objects of a kind in all namespaces, page by page. `api` is the path of its API:
+    /// `/api/v1`, `/apis/apps/v1`, …
+    pub async fn list(
+        &self,
+        api: &str,
+        resource: &'static str,
+        label_selector: &str,
+    ) -> Result<Vec<ObjectMetadata>, Refusal> {
+        let mut all = Vec::new();
+        let mut token = String::new();
+        loop {
+            let mut target = format!("{api}/{resource}");
+            push_query(
+                &mut target,
+                &[
+                    ("labelSelector", label_selector),
+                    ("limit", PAGE),
+                    ("continue", &token),
+                ],
+            );
+            let call = Call::new(Verb::ListMetadata, resource, target);
+            let reply = self.calls.run(&call).await?;
+            if !reply.is_success() {
+                return Err(reply.refusal());
+            }
+            let page: Page = serde_json::from_slice(&reply.body).map_err(|error| {
+                unreadable(reply.code, format!("{resource}: {}", json_problem(&error)))
+            })?;
+            all.extend(page.items.into_iter().map(|item| item.metadata));
+            let next = page.metadata.token;
+            if next.is_empty() || next == token {
+                return Ok(all);
+            }
+            token = next;
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Page {
+    metadata: PageMetadata,
+    items: Vec<PageItem>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PageMetadata {
+    #[serde(rename = "continue")]
+    token: String,
+}
+
+#[derive(Deserialize)]
+struct PageItem {
+    metadata: ObjectMetadata,
+}
