@@ -89,10 +89,11 @@ mod tests {
         let live = LiveObject::from_json(Resource::ReplicaSet, json).expect("decodes");
         let desired = validate(input, &Rules::default()).expect("valid");
         let wanted = Desired::Deployment(Box::new(desired)).render(&Rules::default(), Some(&live));
-        match decide(&wanted, Some(&live), None, 0) {
-            Decision::Update { differences, .. } => is_older_rendering(&live, &differences),
-            other => panic!("{other:?}"),
-        }
+        let decision = decide(&wanted, Some(&live), None, 0);
+        let Decision::Update { differences, .. } = decision else {
+            panic!("{decision:?}");
+        };
+        is_older_rendering(&live, &differences)
     }
 
     fn older(body: &mut Value) {

@@ -110,7 +110,7 @@ impl Running {
         crate::admin::metrics::register_build_info(registry).map_err(RunError::Metrics)?;
         let board = StatusBoard::new();
         let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
-        let parts = parts(settings, world, &board, registry, Arc::clone(&writes))?;
+        let parts = parts(settings, world, &board, registry, &writes)?;
         let agent = Agent::new(parts, registry).map_err(RunError::Start)?;
         let stores = agent.stores();
         let view = Arc::new(AgentView::new(stores.clone()));
@@ -203,7 +203,7 @@ fn parts(
     world: World,
     board: &StatusBoard,
     registry: &Registry,
-    writes: Arc<AtomicBool>,
+    writes: &Arc<AtomicBool>,
 ) -> Result<AgentParts, RunError> {
     let families = ControllerFamilies::register(registry).map_err(RunError::Metrics)?;
     let is_region_known = Arc::new(AtomicBool::new(false));
@@ -221,7 +221,7 @@ fn parts(
         resync_interval: settings.resync.interval,
         replay_interval: settings.replay.interval,
         max_deletes_percent: settings.safety.max_deletes_percent,
-        writes: Arc::clone(&writes),
+        writes: Arc::clone(writes),
         may_upgrade: settings.safety.upgrades == UpgradesMode::On,
         is_region_known: Arc::clone(&is_region_known),
         chance: Chance::new(chance.u64(..)),

@@ -22,7 +22,7 @@ pub(super) async fn replace_one(key: &ObjectKey, context: &LaneContext) -> Resul
             return None;
         }
         let live = memory.view.workload(key)?;
-        let pods = memory.view.pods_of(&live);
+        let pods = memory.view.pods_of(live);
         let pods: Vec<_> = pods.iter().map(AsRef::as_ref).collect();
         kinds::outdated_pod(controller, live, &pods, seconds).cloned()
     });

@@ -73,10 +73,12 @@ fn split(resource: Resource, path: &str, node: Value) -> (Option<Value>, Option<
     if is_exempt(resource, path) {
         return (Some(node), None);
     }
-    let parts = match node {
-        Value::Object(parts) if parts.keys().any(|name| name != ".") => parts,
-        whole => return (None, Some(whole)),
+    let Value::Object(parts) = node else {
+        return (None, Some(node));
     };
+    if parts.keys().all(|name| name == ".") {
+        return (None, Some(Value::Object(parts)));
+    }
     let (mut exempt, mut taken) = (Map::new(), Map::new());
     for (name, node) in parts {
         let (stays, goes) = if name == "." {

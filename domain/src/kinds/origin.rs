@@ -36,7 +36,7 @@ pub fn is_from_state(resource: Resource, difference: &Difference) -> bool {
 }
 
 fn places(of: fn(&ProtoField) -> &'static [&'static str]) -> impl Iterator<Item = &'static str> {
-    let fields = FIELD_TABLE.iter().flat_map(move |field| of(field));
+    let fields = FIELD_TABLE.iter().flat_map(of);
     // What is requested follows from the limits, and from how it is rendered.
     fields
         .copied()

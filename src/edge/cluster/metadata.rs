@@ -83,7 +83,8 @@ impl MetadataLister {
             let page: Page = serde_json::from_slice(&reply.body).map_err(|error| {
                 unreadable(reply.code, format!("{resource}: {}", json_problem(&error)))
             })?;
-            all.extend(page.items.into_iter().map(|item| item.metadata));
+            let items = page.items.unwrap_or_default();
+            all.extend(items.into_iter().map(|item| item.metadata));
             let next = page.metadata.token;
             if next.is_empty() || next == token {
                 return Ok(all);
@@ -96,7 +97,8 @@ impl MetadataLister {
 #[derive(Deserialize)]
 struct Page {
     metadata: PageMetadata,
-    items: Vec<PageItem>,
+    /// Null for none.
+    items: Option<Vec<PageItem>>,
 }
 
 #[derive(Default, Deserialize)]

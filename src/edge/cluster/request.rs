@@ -114,7 +114,13 @@ impl Call {
         let accept = match self.verb {
             Verb::Metadata => METADATA,
             Verb::ListMetadata => METADATA_LIST,
-            _ => JSON,
+            Verb::Apply
+            | Verb::Create
+            | Verb::Patch
+            | Verb::Delete
+            | Verb::Get
+            | Verb::List
+            | Verb::Watch => JSON,
         };
         let mut request = Request::builder()
             .method(self.verb.method().parse::<Method>()?)

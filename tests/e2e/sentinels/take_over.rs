@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service, ServiceAccount};
 use krane_proto::ctrl::v1::Health;
 use krane_sim::control_plane::{PLATFORM, REGION, samples};
-use krane_testharness::{Outcome, eventually, limits};
+use krane_testharness::{Outcome, World, eventually, limits};
 use kube::ResourceExt as _;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::{NAMESPACE, all_five, has, is_told, policies, sentinel};
-use crate::world;
+use crate::{KRANE, world};
 
 /// The original's Deployment of April: fewer labels on the pods, both probe paths split.
 fn deployment(name: &str, id: &str, environment: &str, workspace: &str) -> Value {
@@ -158,6 +158,8 @@ async fn what_the_original_agent_left_is_taken_over_without_a_restart() -> Outco
 
     world.control.push(samples::apply_sentinel(front.clone()));
     world.control.push(samples::apply_sentinel(other.clone()));
+    leave_for_a_workload(&world).await?;
+    announced(&world, name, &gossip).await?;
     let agent = world
         .agent()
         .set("sentinel.probe_paths", "split")
@@ -191,8 +193,118 @@ async fn what_the_original_agent_left_is_taken_over_without_a_restart() -> Outco
     agent.stop().await
 }
 
+/// What the original left in the namespace of a workload, and krane has no use for.
+async fn leave_for_a_workload(world: &World) -> Outcome {
+    let namespace = world.namespace(7);
+    let labels =
+        json!({ "app.kubernetes.io/managed-by": "krane", "unkey.com/deployment.id": "d_1" });
+    let metadata = json!({ "name": "deploy-d-1", "namespace": namespace, "labels": labels });
+    let all = kube::Api::<Namespace>::all(world.api.client());
+    let made = json!({ "metadata": { "name": namespace } });
+    all.create(&PostParams::default(), &serde_json::from_value(made)?)
+        .await?;
+    let secret = json!({ "metadata": metadata, "stringData": { "KEY": "plain" } });
+    world
+        .api
+        .within::<Secret>(&namespace)
+        .create(&PostParams::default(), &serde_json::from_value(secret)?)
+        .await?;
+    world
+        .api
+        .within::<ServiceAccount>(&namespace)
+        .create(
+            &PostParams::default(),
+            &serde_json::from_value(json!({ "metadata": metadata }))?,
+        )
+        .await?;
+    let policy = json!({
+        "apiVersion": "cilium.io/v2", "kind": "CiliumNetworkPolicy",
+        "metadata": { "name": "allow-sentinel-ingress", "namespace": namespace },
+        "spec": { "endpointSelector": {}, "ingress": [] },
+    });
+    policies(world, &namespace)
+        .create(&PostParams::default(), &serde_json::from_value(policy)?)
+        .await?;
+    Ok(())
+}
+
+/// `krane check --takeover` says beforehand what happens, with the rights of whoever asks, and what
+/// stays.
+async fn announced(world: &World, name: &str, gossip: &str) -> Outcome {
+    let config = format!(
+        "region = {REGION:?}\nplatform = {PLATFORM:?}\n[sentinel]\nprobe_paths = \"split\"\n\
+         [control]\nurl = {:?}\ntoken = {:?}\n",
+        world.control.url(),
+        world.control.token(),
+    );
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("krane.toml");
+    std::fs::write(&file, config)?;
+    let check = async |output: &str| -> Outcome<String> {
+        let done = tokio::process::Command::new(KRANE)
+            .args(["check", "--takeover", "-o", output, "--config"])
+            .arg(&file)
+            .arg("--kubeconfig")
+            .arg(world.cluster().kubeconfig())
+            .output()
+            .await?;
+        let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(1), "there are findings: {errors}");
+        assert!(!errors.contains(world.control.token()), "{errors}");
+        Ok(String::from_utf8(done.stdout)?)
+    };
+    println!("{}", check("text").await?);
+    let found: Value = serde_json::from_str(&check("json").await?)?;
+    let all = |part: &str, of: fn(&Value) -> String| -> Vec<String> {
+        found[part]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(of)
+            .collect()
+    };
+    let changes = all("changes", |planned| {
+        format!(
+            "{} {}",
+            planned["action"].as_str().unwrap_or_default(),
+            planned["object"].as_str().unwrap_or_default()
+        )
+    });
+    for expected in [
+        format!("take_over Service {NAMESPACE}/{gossip}"),
+        format!("take_over CiliumNetworkPolicy {NAMESPACE}/{gossip}"),
+        format!("render_anew Deployment {NAMESPACE}/{name}"),
+        format!("create Service {NAMESPACE}/{name}"),
+        format!("create PodDisruptionBudget {NAMESPACE}/{name}"),
+    ] {
+        assert!(changes.contains(&expected), "{expected} in {changes:#?}");
+    }
+    let problems = all_texts(&found["problems"]);
+    assert!(problems.is_empty(), "{problems:#?}");
+    let namespace = world.namespace(7);
+    let leftovers = all("leftovers", |left| {
+        left["command"].as_str().unwrap_or_default().to_owned()
+    });
+    for expected in [
+        format!("kubectl -n {namespace} delete secrets deploy-d-1"),
+        format!("kubectl -n {namespace} delete serviceaccounts deploy-d-1"),
+        format!("kubectl -n {namespace} delete ciliumnetworkpolicies allow-sentinel-ingress"),
+    ] {
+        assert!(
+            leftovers.contains(&expected),
+            "{expected} in {leftovers:#?}"
+        );
+    }
+    Ok(())
+}
+
+fn all_texts(list: &Value) -> Vec<&str> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(Value::as_str).collect()
+}
+
 /// Name and uid of the pods of a sentinel that are not on their way out.
-async fn pods(world: &krane_testharness::World, id: &str) -> Outcome<BTreeMap<String, String>> {
+async fn pods(world: &World, id: &str) -> Outcome<BTreeMap<String, String>> {
     let params = ListParams::default().labels(&format!("unkey.com/sentinel.id={id}"));
     let pods = world.api.within::<Pod>(NAMESPACE).list(&params).await?;
     Ok(pods

@@ -208,9 +208,10 @@ fn ports(rule: &Value) -> impl Iterator<Item = String> + '_ {
         .flat_map(move |direction| list(rule, direction))
         .flat_map(move |entry| list(&entry, "toPorts"))
         .flat_map(move |entry| list(&entry, "ports"))
-        .filter_map(|port| match port.get("port")? {
-            Value::String(text) => Some(text.clone()),
-            other => Some(other.to_string()),
+        .filter_map(|port| {
+            let port = port.get("port")?;
+            let text = port.as_str().map(str::to_owned);
+            Some(text.unwrap_or_else(|| port.to_string()))
         })
 }
 

@@ -256,7 +256,9 @@ fn every_object_leads_back_to_its_sentinel() {
     assert_eq!(&*deleted[0].name, "sen-1-gossip-lan");
 }
 
-fn invalid_field(change: fn(&mut SentinelInput)) -> String {
+type Change = fn(&mut SentinelInput);
+
+fn invalid_field(change: Change) -> String {
     let mut input = input();
     change(&mut input);
     let invalid = validate(input, &rules()).err();
@@ -266,7 +268,7 @@ fn invalid_field(change: fn(&mut SentinelInput)) -> String {
 /// unkeyed/unkey 8f89494446 (A47), and Acto's odd numbers (C12).
 #[test]
 fn what_cannot_be_applied_is_refused_as_a_whole_and_by_name() {
-    let rows: [(&str, fn(&mut SentinelInput)); 17] = [
+    let rows: [(&str, Change); 17] = [
         ("", |_| ()),
         ("", |input| input.replicas = 0),
         ("", |input| input.k8s_name = "a".repeat(52)),
@@ -276,12 +278,12 @@ fn what_cannot_be_applied_is_refused_as_a_whole_and_by_name() {
         ("k8s_name", |input| input.k8s_name = "-x".to_owned()),
         ("k8s_name", |input| input.k8s_name = String::new()),
         ("k8s_name", |input| {
-            input.k8s_name = "sen-gossip-lan".to_owned()
+            input.k8s_name = "sen-gossip-lan".to_owned();
         }),
         ("workspace_id", |input| input.workspace_id = "a".repeat(64)),
         ("project_id", |input| input.project_id = "a/b".to_owned()),
         ("environment_id", |input| {
-            input.environment_id = "e-".to_owned()
+            input.environment_id = "e-".to_owned();
         }),
         ("sentinel_id", |input| input.sentinel_id = String::new()),
         ("image", |input| input.image = " ".to_owned()),

@@ -39,11 +39,11 @@ fn no_form_is_rendered_like_another() {
 /// A template that differs by its form alone would restart every pod for nothing.
 #[test]
 fn a_sentinel_of_any_earlier_form_keeps_its_template() {
-    for form in 0..EARLIER.len() {
-        let live = left_behind(form, |_| ());
+    for (index, form) in EARLIER.iter().enumerate() {
+        let live = left_behind(index, |_| ());
         let rendered = desired(input()).render(&rules(), Some(&live));
-        let kept = template(&valid(input()), &rules(), &EARLIER[form]);
-        assert_eq!(*template_of(&rendered), kept, "{form}");
+        let kept = template(&valid(input()), &rules(), form);
+        assert_eq!(*template_of(&rendered), kept, "{index}");
         let decision = drift::decide(&rendered, Some(&live), None, 0);
         assert_eq!(
             decision,
