@@ -32,6 +32,10 @@ e2e *ARGS:
 bench *ARGS:
     scripts/bench {{ARGS}}
 
+# What the other controllers notice when one is broken, in both worlds
+isolation:
+    scripts/isolation
+
 # The live page of `krane demo` in headless Chromium
 page *ARGS:
     scripts/page {{ARGS}}

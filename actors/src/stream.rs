@@ -216,6 +216,11 @@ impl Stream {
                 "a message that names no object was passed over"
             );
         }
+        #[cfg(feature = "fault-hooks")]
+        if let StreamItem::State(state) = &item {
+            // Nothing was taken in: the next incarnation reads it again.
+            assert!(!state.key.name.starts_with("fault-stream"), "fault hook");
+        }
         let is_first = self.store.with(|memory| {
             let is_first = memory.stream.opened_at.is_none();
             memory.receive(item, now);

@@ -13,6 +13,7 @@ mod drift;
 mod faults;
 mod first;
 mod hostile;
+mod isolation;
 mod lifecycle;
 mod outages;
 mod pods;
