@@ -21,6 +21,7 @@ pub mod drift;
 pub mod ids;
 pub mod kinds;
 pub mod labels;
+pub mod lease;
 mod lenient;
 pub mod members;
 pub mod object;
