@@ -10,7 +10,8 @@ use prometheus::Registry;
 use crate::actor::{Behaviour, ShellArguments};
 use crate::controller::{ControllerParts, ControllerWorkers};
 use crate::heartbeat::Heartbeat;
-use crate::metrics::{ActorFamilies, ActorMetrics, StoreCollector};
+use crate::lease::{Election, Leadership, Lease};
+use crate::metrics::{ActorFamilies, ActorMetrics, LeaseCollector, StoreCollector};
 use crate::ports::{ControlPlane, Server};
 use crate::release::HeldDeletes;
 use crate::root::{Root, RootArguments, RootError, RootHandle};
@@ -28,6 +29,10 @@ pub struct AgentParts {
     pub heartbeat: Arc<dyn ControlPlane>,
     /// Set by the heartbeat at its first success.
     pub is_region_known: Arc<AtomicBool>,
+    /// Whether this process is the one that writes; the controllers have the same.
+    pub leadership: Leadership,
+    /// How that is decided, when several processes run.
+    pub election: Option<Election>,
     /// Where every actor publishes.
     pub board: StatusBoard,
     /// Seed of the jitter of restarts.
@@ -84,6 +89,11 @@ impl Agent {
             controllers,
         };
         registry.register(Box::new(StoreCollector::new(agent.stores())?))?;
+        let leadership = agent.parts.leadership.clone();
+        registry.register(Box::new(LeaseCollector::new(
+            leadership,
+            agent.parts.board.clone(),
+        )?))?;
         Ok(agent)
     }
 
@@ -111,6 +121,15 @@ impl Agent {
             board: &self.parts.board,
             metrics: &self.metrics,
         };
+        let (leadership, election) = (self.parts.leadership, self.parts.election);
+        let writer = leadership.clone();
+        let path = "root/lease";
+        crew = crew.worker(
+            path,
+            places.start(path, move || {
+                Lease::new(leadership.clone(), election.clone())
+            })?,
+        );
         let path = "root/heartbeat";
         let contacts: Vec<_> = self
             .controllers
@@ -124,6 +143,7 @@ impl Agent {
                     Arc::clone(&control_plane),
                     Arc::clone(&known),
                     contacts.clone(),
+                    writer.clone(),
                 )
             })?,
         );

@@ -76,12 +76,21 @@ pub(crate) fn heard(memory: &mut Memory, store: &Store, now: Moment) -> bool {
 fn heard_after(memory: &mut Memory, store: &Store, silence: Duration, now: Moment) -> bool {
     let failing = memory.breaker.success(now);
     if failing.unwrap_or_default().max(silence) > FORGETFUL {
-        memory
-            .outbox
-            .refresh(|_| now + REFRESH_SPREAD.mul_f64(store.chance().unit()));
+        refresh(memory, store, now);
         return true;
     }
     failing.is_some()
+}
+
+/// The other side may not know any of it: everything live is said again.
+pub(crate) fn say_again(store: &Store, now: Moment) {
+    store.with(|memory| refresh(memory, store, now));
+}
+
+fn refresh(memory: &mut Memory, store: &Store, now: Moment) {
+    memory
+        .outbox
+        .refresh(|_| now + REFRESH_SPREAD.mul_f64(store.chance().unit()));
 }
 
 /// Notes a call that did not get through; whether that opened the breaker.

@@ -15,6 +15,7 @@ use crate::address::Address;
 use crate::chance::Chance;
 use crate::contact::Contact;
 use crate::lanes::LaneContext;
+use crate::lease::{Duty, Leadership, OneTimer};
 use crate::metrics::{ActorMetrics, ControllerMetrics};
 use crate::ports::{Clock, Cluster, ControlPlane, PasswordSource};
 use crate::reconciler::{Reconciler, ReconcilerMessage};
@@ -60,6 +61,8 @@ pub struct ControllerParts {
     /// Whether objects are rewritten only because an earlier krane rendered them otherwise
     /// (`safety.upgrades`).
     pub may_upgrade: bool,
+    /// Whether this process is the one that writes.
+    pub leadership: Leadership,
     /// Whether the control plane took a heartbeat of this process.
     pub is_region_known: Arc<AtomicBool>,
     /// Its source of jitter.
@@ -193,7 +196,12 @@ impl ControllerWorkers {
             Arc::clone(&self.store),
             Arc::clone(&self.parts.control_plane),
             self.parts.metrics.clone(),
+            self.parts.leadership.clone(),
         )
+    }
+
+    fn duty(&self) -> Duty {
+        Duty::new(self.parts.leadership.clone())
     }
 
     fn reconciler(&self) -> Reconciler {
@@ -204,6 +212,8 @@ impl ControllerWorkers {
             clock: Arc::clone(&self.parts.clock),
             board: self.parts.board.clone(),
             writes: Arc::clone(&self.parts.writes),
+            leadership: self.parts.leadership.clone(),
+            term: 0,
             metrics: self.parts.metrics.clone(),
         };
         let (max_lanes, may_upgrade) = (self.parts.max_lanes, self.parts.may_upgrade);
@@ -217,6 +227,7 @@ impl ControllerWorkers {
             self.reconciler.clone(),
             self.contact(),
             self.parts.metrics.clone(),
+            self.parts.leadership.clone(),
         )
     }
 
@@ -231,6 +242,9 @@ impl ControllerWorkers {
             max_deletes_percent: self.parts.max_deletes_percent,
             metrics: self.parts.metrics.clone(),
             passes: JoinSet::new(),
+            duty: self.duty(),
+            timer: OneTimer::default(),
+            on_since: krane_domain::ids::Moment::ZERO,
         }
     }
 
@@ -245,6 +259,9 @@ impl ControllerWorkers {
             reading: JoinSet::new(),
             under_way: krane_domain::replay::Replay::default(),
             suspects: std::collections::BTreeSet::new(),
+            duty: self.duty(),
+            timer: OneTimer::default(),
+            is_reading: false,
         }
     }
 }

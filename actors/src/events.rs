@@ -136,6 +136,13 @@ pub enum Happening {
         /// How many.
         objects: usize,
     },
+    /// This process holds the lease: it writes from now on.
+    LeaseWon,
+    /// It does not hold the lease any more.
+    LeaseLost {
+        /// Who does, as far as is known.
+        holder: Option<Arc<str>>,
+    },
     /// An actor went down.
     ActorFailed {
         /// Its path.
@@ -187,6 +194,8 @@ impl Happening {
             Self::Disowned { .. } => "disowned",
             Self::DeletesHeld { .. } => "deletes_held",
             Self::DeletesAllowed { .. } => "deletes_allowed",
+            Self::LeaseWon => "lease_won",
+            Self::LeaseLost { .. } => "lease_lost",
             Self::ActorFailed { .. } => "actor_failed",
             Self::ActorRestarted { .. } => "actor_restarted",
         }

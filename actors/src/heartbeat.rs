@@ -1,6 +1,6 @@
 //! Tells the control plane every 30 s that this region is alive.
 //!
-//! Owns: the call under way. Never waits for anything else; its success is a sign of life for
+//! On a standby it is silent (D22). Owns: the call under way. Never waits for anything else; its success is a sign of life for
 //! every controller (D26a). Lost when it dies: a beat under way; its successor beats at
 //! once.
 
@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::contact::Contact;
+use crate::lease::{Duty, Leadership, OneTimer, Turn};
 use crate::ports::{ControlPlane, RpcFailure};
 
 /// Time between beats.
@@ -22,6 +23,8 @@ const INTERVAL: Duration = Duration::from_secs(30);
 pub enum HeartbeatMessage {
     /// Time for a beat.
     Beat,
+    /// This process may write from now on, or may not any more.
+    Turn,
     /// A beat was taken, or not.
     Beaten(Result<(), RpcFailure>),
 }
@@ -30,6 +33,7 @@ impl Message for HeartbeatMessage {
     fn name(&self) -> &'static str {
         match self {
             Self::Beat => "beat",
+            Self::Turn => "turn",
             Self::Beaten(_) => "beaten",
         }
     }
@@ -42,6 +46,8 @@ pub struct Heartbeat {
     /// and only then may its `not_found` be believed.
     is_known: Arc<AtomicBool>,
     contacts: Vec<Contact>,
+    duty: Duty,
+    timer: OneTimer,
     is_failing: bool,
     call: JoinSet<()>,
 }
@@ -52,11 +58,14 @@ impl Heartbeat {
         control_plane: Arc<dyn ControlPlane>,
         is_known: Arc<AtomicBool>,
         contacts: Vec<Contact>,
+        leadership: Leadership,
     ) -> Self {
         Self {
             control_plane,
             is_known,
             contacts,
+            duty: Duty::new(leadership),
+            timer: OneTimer::default(),
             is_failing: false,
             call: JoinSet::new(),
         }
@@ -67,7 +76,8 @@ impl Behaviour for Heartbeat {
     type Message = HeartbeatMessage;
 
     async fn started(&mut self, context: &Context<HeartbeatMessage>) -> Result<(), ActorError> {
-        self.beat(context);
+        self.duty.follow(context, || HeartbeatMessage::Turn);
+        self.take_turn(context);
         Ok(())
     }
 
@@ -76,8 +86,10 @@ impl Behaviour for Heartbeat {
         message: HeartbeatMessage,
         context: &Context<HeartbeatMessage>,
     ) -> Result<(), ActorError> {
+        self.take_turn(context);
         match message {
-            HeartbeatMessage::Beat => self.beat(context),
+            HeartbeatMessage::Beat if self.duty.is_on() => self.beat(context),
+            HeartbeatMessage::Beat | HeartbeatMessage::Turn => {}
             HeartbeatMessage::Beaten(result) => self.beaten(result, context),
         }
         Ok(())
@@ -85,8 +97,16 @@ impl Behaviour for Heartbeat {
 }
 
 impl Heartbeat {
+    fn take_turn(&mut self, context: &Context<HeartbeatMessage>) {
+        match self.duty.turn(context.board.now()) {
+            Some(Turn::On(_)) => self.beat(context),
+            Some(Turn::Off) => self.timer.cancel(),
+            None => {}
+        }
+    }
+
     fn beat(&mut self, context: &Context<HeartbeatMessage>) {
-        context.later(INTERVAL, HeartbeatMessage::Beat);
+        self.timer.set(INTERVAL, context, HeartbeatMessage::Beat);
         while self.call.try_join_next().is_some() {}
         if !self.call.is_empty() {
             return;

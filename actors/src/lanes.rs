@@ -26,6 +26,7 @@ use krane_domain::refusal::{Refusal, RefusalClass};
 
 use self::settle::Repair;
 use crate::events::Happening;
+use crate::lease::Leadership;
 use crate::metrics::ControllerMetrics;
 use crate::ports::{Clock, Cluster, PasswordSource};
 use crate::status::StatusBoard;
@@ -49,11 +50,23 @@ pub struct LaneContext {
     pub board: StatusBoard,
     /// Whether writes are allowed at all (`safety.writes`).
     pub writes: Arc<AtomicBool>,
+    /// Whether this process is the one that writes …
+    pub leadership: Leadership,
+    /// … and the term in which this was decided to be written.
+    pub term: u64,
     /// Counters.
     pub metrics: ControllerMetrics,
 }
 
 impl LaneContext {
+    /// The same for lanes that begin in this term.
+    pub(crate) fn of_term(&self, term: u64) -> Self {
+        Self {
+            term,
+            ..self.clone()
+        }
+    }
+
     /// Remembers that something happened just now.
     pub(crate) fn record(&self, what: Happening) {
         self.board.record(Some(self.store.controller()), what);
@@ -273,6 +286,9 @@ pub(crate) fn writing(context: &LaneContext) -> Result<(), Stop> {
     if context.store.is_halted() {
         return Err(Trouble::new(TroubleKind::Waiting, "krane is stopping").into());
     }
+    if context.leadership.term(context.board.now()) != Some(context.term) {
+        return Err(standby().into());
+    }
     if context.writes.load(Ordering::Relaxed) {
         return Ok(());
     }
@@ -282,6 +298,15 @@ pub(crate) fn writing(context: &LaneContext) -> Result<(), Stop> {
     )
     .remedy("switch them on to go on")
     .into())
+}
+
+/// Why nothing is written by a process that does not hold the lease.
+fn standby() -> Trouble {
+    Trouble::new(
+        TroubleKind::Waiting,
+        "standby: another krane holds the lease",
+    )
+    .remedy("it goes on when this process holds it")
 }
 
 /// What a refusal means for the key that met it.

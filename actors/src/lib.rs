@@ -26,6 +26,7 @@ pub mod fault;
 pub mod gate;
 pub mod heartbeat;
 pub mod lanes;
+pub mod lease;
 pub mod metrics;
 pub mod ports;
 pub mod reconciler;

@@ -13,12 +13,14 @@ use crate::tree::Node;
 
 mod board;
 mod controller;
+mod lease;
 mod store;
 #[cfg(test)]
 mod tests;
 
 pub use board::BoardCollector;
 pub use controller::{ControllerFamilies, ControllerMetrics};
+pub use lease::LeaseCollector;
 pub use store::StoreCollector;
 
 /// From a hop between actors to the limit of a handler.

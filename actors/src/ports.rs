@@ -8,6 +8,7 @@ use futures::stream::BoxStream;
 use krane_domain::desired::{Change, Invalid, StreamItem};
 use krane_domain::ids::ObjectKey;
 use krane_domain::kinds::{Password, WatchSpec};
+use krane_domain::lease::{Claim, Failure, Record};
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
 use krane_domain::pod::PodDigest;
 use krane_domain::refusal::Refusal;
@@ -175,6 +176,39 @@ pub enum WatchEnd {
     Expired,
     /// It failed; the text says how.
     Failed(String),
+}
+
+/// The Lease in krane's own namespace (D22).
+#[async_trait]
+pub trait Leases: Send + Sync + 'static {
+    /// The Lease as it is; nothing when there is none.
+    async fn read(&self) -> Result<Option<Record>, LeaseFailure>;
+
+    /// Makes it; a conflict when there is one already.
+    async fn create(&self, claim: &Claim) -> Result<Record, LeaseFailure>;
+
+    /// Changes it; a conflict unless it has this version.
+    async fn update(&self, version: &str, claim: &Claim) -> Result<Record, LeaseFailure>;
+}
+
+/// A request about the Lease that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct LeaseFailure {
+    /// Whether it was not done, or nobody knows.
+    pub kind: Failure,
+    /// The words. Never a token.
+    pub text: String,
+}
+
+impl LeaseFailure {
+    /// There was no answer within this time.
+    pub fn no_answer(limit: std::time::Duration) -> Self {
+        Self {
+            kind: Failure::Unknown,
+            text: format!("no answer within {limit:?}"),
+        }
+    }
 }
 
 /// Gives the password of the registry as it is now: its file may have changed.

@@ -17,6 +17,7 @@ use crate::address::Address;
 use crate::alarm::Alarm;
 use crate::events::Happening;
 use crate::lanes::{self, LaneContext};
+use crate::lease::{Duty, Turn};
 use crate::reporter::ReporterMessage;
 use crate::tree;
 
@@ -40,7 +41,11 @@ pub enum ReconcilerMessage {
         key: WorkKey,
         /// How.
         outcome: Outcome,
+        /// The term it was begun in.
+        term: u64,
     },
+    /// This process may write from now on, or may not any more.
+    Turn,
     /// A waiting time may be over.
     Timer,
     /// Time to look for outdated pods.
@@ -56,6 +61,7 @@ impl Message for ReconcilerMessage {
         match self {
             Self::Work => "work",
             Self::LaneEnded { .. } => "lane_ended",
+            Self::Turn => "turn",
             Self::Timer => "timer",
             Self::Outdated => "outdated",
             Self::Upgrade => "upgrade",
@@ -69,6 +75,9 @@ pub struct Reconciler {
     lanes: LaneContext,
     max_lanes: usize,
     running: JoinSet<()>,
+    /// The term of the lanes that run.
+    term: Option<u64>,
+    duty: Duty,
     alarm: Alarm,
     reporter: Address<ReporterMessage>,
     may_upgrade: bool,
@@ -84,12 +93,15 @@ impl Reconciler {
         reporter: Address<ReporterMessage>,
         may_upgrade: bool,
     ) -> Self {
+        let duty = Duty::new(lanes.leadership.clone());
         Self {
             may_upgrade,
             is_upgrading: false,
             lanes,
             max_lanes,
             running: JoinSet::new(),
+            term: None,
+            duty,
             alarm: Alarm::default(),
             reporter,
         }
@@ -104,6 +116,7 @@ impl Behaviour for Reconciler {
         self.lanes
             .store
             .with(|memory| memory.backlog.abandon_lanes(now));
+        self.duty.follow(context, || ReconcilerMessage::Turn);
         context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
         if self.lanes.store.rules().replaces_outdated_pods {
             context.later(OUTDATED, ReconcilerMessage::Outdated);
@@ -120,9 +133,13 @@ impl Behaviour for Reconciler {
         context: &Context<ReconcilerMessage>,
     ) -> Result<(), ActorError> {
         match message {
-            ReconcilerMessage::Work => {}
+            ReconcilerMessage::Work | ReconcilerMessage::Turn => {}
             ReconcilerMessage::Timer => self.alarm.rang(),
-            ReconcilerMessage::LaneEnded { key, outcome } => self.end_lane(&key, outcome, context),
+            ReconcilerMessage::LaneEnded { key, outcome, term } => {
+                if self.term == Some(term) {
+                    self.end_lane(&key, outcome, context);
+                }
+            }
             ReconcilerMessage::Outdated => {
                 self.look_at_outdated(context);
                 context.later(OUTDATED, ReconcilerMessage::Outdated);
@@ -150,8 +167,24 @@ impl Behaviour for Reconciler {
 }
 
 impl Reconciler {
+    /// What was wanted in an earlier term may be old by now: its lanes end.
+    fn take_turn(&mut self, context: &Context<ReconcilerMessage>) {
+        let now = context.board.now();
+        let Some(Turn::On(term)) = self.duty.turn(now) else {
+            return;
+        };
+        let store = &self.lanes.store;
+        store.enter_term(term, now);
+        if self.term.replace(term) != Some(term) {
+            self.running.abort_all();
+        }
+        store.with(|memory| memory.backlog.retry_waiting(now));
+    }
+
     fn start_lanes(&mut self, context: &Context<ReconcilerMessage>) {
+        self.take_turn(context);
         while self.running.try_join_next().is_some() {}
+        let Some(term) = self.duty.term() else { return };
         let now = context.board.now();
         loop {
             let task = self.lanes.store.with(|memory| {
@@ -161,7 +194,7 @@ impl Reconciler {
                     .flatten()
             });
             let Some(task) = task else { break };
-            let lanes = self.lanes.clone();
+            let lanes = self.lanes.of_term(term);
             let own = context.own.clone();
             let span = tracing::info_span!(
                 "apply",
@@ -172,7 +205,7 @@ impl Reconciler {
             let lane = async move {
                 let key = task.key.clone();
                 let outcome = lanes::run(task, lanes).await;
-                own.tell(ReconcilerMessage::LaneEnded { key, outcome });
+                own.tell(ReconcilerMessage::LaneEnded { key, outcome, term });
             };
             self.running.spawn(lane.instrument(span));
         }
@@ -267,7 +300,7 @@ impl Reconciler {
 
     /// While something waits to be rendered anew, one is let go at a time.
     fn keep_upgrading(&mut self, context: &Context<ReconcilerMessage>) {
-        let is_needed = self.may_upgrade && !self.is_upgrading;
+        let is_needed = self.may_upgrade && !self.is_upgrading && self.duty.is_on();
         if is_needed
             && self
                 .lanes

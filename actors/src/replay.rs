@@ -1,7 +1,7 @@
 //! Reads all desired states again now and then (D8): finds states that became visible behind the
 //! cursor, and a control plane that was restored from an older copy.
 //!
-//! Owns: a second, short-lived stream from version 0. Never deletes anything: what a replay does
+//! A standby reads none (D22). Owns: a second, short-lived stream from version 0. Never deletes anything: what a replay does
 //! not show is not gone. Lost when it dies: a replay; the next one comes.
 
 use std::collections::BTreeSet;
@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
 use crate::contact::Contact;
+use crate::lease::{Duty, OneTimer, Turn};
 use crate::ports::ControlPlane;
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::store::Store;
@@ -33,6 +34,8 @@ const JITTER: f64 = 0.1;
 pub enum ReplayMessage {
     /// Time for a replay.
     Begin,
+    /// This process may write from now on, or may not any more.
+    Turn,
     /// It showed a state.
     Shown(Box<State>),
     /// It is over. Only a complete one says what is true.
@@ -46,6 +49,7 @@ impl Message for ReplayMessage {
     fn name(&self) -> &'static str {
         match self {
             Self::Begin => "begin",
+            Self::Turn => "turn",
             Self::Shown(_) => "shown",
             Self::Ended { .. } => "ended",
         }
@@ -72,13 +76,18 @@ pub struct Replay {
     pub under_way: replay::Replay,
     /// Objects that the last replay showed in versions older than known.
     pub suspects: BTreeSet<ObjectKey>,
+    pub(crate) duty: Duty,
+    pub(crate) timer: OneTimer,
+    /// Whether a replay is under way.
+    pub(crate) is_reading: bool,
 }
 
 impl Behaviour for Replay {
     type Message = ReplayMessage;
 
     async fn started(&mut self, context: &Context<ReplayMessage>) -> Result<(), ActorError> {
-        self.arm(context);
+        self.duty.follow(context, || ReplayMessage::Turn);
+        self.take_turn(context);
         Ok(())
     }
 
@@ -87,20 +96,44 @@ impl Behaviour for Replay {
         message: ReplayMessage,
         context: &Context<ReplayMessage>,
     ) -> Result<(), ActorError> {
+        self.take_turn(context);
         match message {
-            ReplayMessage::Begin => self.begin(context),
-            ReplayMessage::Shown(state) => self.shown(*state, context),
-            ReplayMessage::Ended { is_complete } => self.ended(is_complete, context),
+            ReplayMessage::Begin if self.duty.is_on() => self.begin(context),
+            ReplayMessage::Shown(state) if self.is_reading => self.shown(*state, context),
+            ReplayMessage::Ended { is_complete } if self.is_reading => {
+                self.ended(is_complete, context);
+            }
+            ReplayMessage::Turn
+            | ReplayMessage::Begin
+            | ReplayMessage::Shown(_)
+            | ReplayMessage::Ended { .. } => {}
         }
         Ok(())
     }
 }
 
 impl Replay {
-    fn arm(&self, context: &Context<ReplayMessage>) {
+    /// What was read before a turn is no replay: nobody knows what was left out.
+    fn take_turn(&mut self, context: &Context<ReplayMessage>) {
+        let now = context.board.now();
+        let Some(turn) = self.duty.turn(now) else {
+            return;
+        };
+        self.timer.cancel();
+        self.reading.abort_all();
+        self.is_reading = false;
+        self.suspects.clear();
+        if let Turn::On(term) = turn {
+            self.store.enter_term(term, now);
+            self.arm(context);
+        }
+    }
+
+    fn arm(&mut self, context: &Context<ReplayMessage>) {
         if let Some(interval) = self.interval {
             let jitter = 1.0 - JITTER * self.store.chance().unit();
-            context.later(interval.mul_f64(jitter), ReplayMessage::Begin);
+            let delay = interval.mul_f64(jitter);
+            self.timer.set(delay, context, ReplayMessage::Begin);
         }
     }
 
@@ -117,6 +150,7 @@ impl Replay {
             return;
         }
         self.under_way = replay::Replay::default();
+        self.is_reading = true;
         self.reading.spawn(pump::read(
             Arc::clone(&self.control_plane),
             Arc::clone(&self.store),
@@ -139,6 +173,7 @@ impl Replay {
 
     fn ended(&mut self, is_complete: bool, context: &Context<ReplayMessage>) {
         let replay = std::mem::take(&mut self.under_way);
+        self.is_reading = false;
         if !is_complete {
             self.arm(context);
             return;
@@ -152,7 +187,7 @@ impl Replay {
                 "a replay shows older states than are known; it is repeated"
             );
             self.suspects = older.into_keys().collect();
-            context.later(SECOND_LOOK, ReplayMessage::Begin);
+            self.timer.set(SECOND_LOOK, context, ReplayMessage::Begin);
             return;
         }
         let states = replay::confirmed(&suspects, older);

@@ -1,6 +1,6 @@
 //! Tells the control plane what really runs: the latest status of each object, once.
 //!
-//! Owns: the calls under way. Never guesses from what is desired. Lost when it dies: reports in
+//! A standby says nothing, and once it leads everything (D22). Owns: the calls under way. Never guesses from what is desired. Lost when it dies: reports in
 //! flight; they are due again, and the next incarnation looks at every object once more.
 
 use std::collections::BTreeSet;
@@ -21,6 +21,7 @@ use crate::alarm::Alarm;
 use crate::breaker::BreakerState;
 use crate::contact;
 use crate::events::Happening;
+use crate::lease::{Duty, Leadership, Turn};
 use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, RpcFailure, RpcFailureKind};
 use crate::store::{Memory, Store};
@@ -50,6 +51,8 @@ pub enum ReporterMessage {
     },
     /// A report may be due.
     Timer,
+    /// This process may write from now on, or may not any more.
+    Turn,
 }
 
 impl Message for ReporterMessage {
@@ -58,6 +61,7 @@ impl Message for ReporterMessage {
             Self::Look => "look",
             Self::Sent { .. } => "sent",
             Self::Timer => "timer",
+            Self::Turn => "turn",
         }
     }
 }
@@ -68,6 +72,7 @@ pub struct Reporter {
     control_plane: Arc<dyn ControlPlane>,
     metrics: ControllerMetrics,
     sending: JoinSet<()>,
+    duty: Duty,
     alarm: Alarm,
     last_failure: Option<String>,
     /// Objects that were warned about, by uid: once is enough.
@@ -80,6 +85,7 @@ impl Reporter {
         store: Arc<Store>,
         control_plane: Arc<dyn ControlPlane>,
         metrics: ControllerMetrics,
+        leadership: Leadership,
     ) -> Self {
         let sending = JoinSet::new();
         let warned = BTreeSet::new();
@@ -88,6 +94,7 @@ impl Reporter {
             control_plane,
             metrics,
             sending,
+            duty: Duty::new(leadership),
             alarm: Alarm::default(),
             last_failure: None,
             warned,
@@ -99,7 +106,10 @@ impl Behaviour for Reporter {
     type Message = ReporterMessage;
 
     async fn started(&mut self, context: &Context<ReporterMessage>) -> Result<(), ActorError> {
-        if !is_planted(Bug::MailboxLostOnRestart) {
+        self.duty.follow(context, || ReporterMessage::Turn);
+        // What is already said is said again only after a standby, or a long silence.
+        let is_on = self.duty.turn(context.board.now()).is_some();
+        if is_on && !is_planted(Bug::MailboxLostOnRestart) {
             self.look_at_all(context);
             self.send_due(context);
         }
@@ -111,8 +121,10 @@ impl Behaviour for Reporter {
         message: ReporterMessage,
         context: &Context<ReporterMessage>,
     ) -> Result<(), ActorError> {
+        self.take_turn(context);
         match message {
             ReporterMessage::Look => self.look_at_changed(context),
+            ReporterMessage::Turn => {}
             ReporterMessage::Timer => self.alarm.rang(),
             ReporterMessage::Sent { key, result } => self.sent(&key, result, context),
         }
@@ -129,6 +141,15 @@ impl Behaviour for Reporter {
 }
 
 impl Reporter {
+    /// Whoever leads now may have been told nothing yet, and the control plane of something else:
+    /// everything is said again.
+    fn take_turn(&mut self, context: &Context<ReporterMessage>) {
+        if let Some(Turn::On(_)) = self.duty.turn(context.board.now()) {
+            self.look_at_all(context);
+            contact::say_again(&self.store, context.board.now());
+        }
+    }
+
     /// Looks at everything once: live objects are reported, and what the control plane was told
     /// of and is no longer there is reported as gone.
     fn look_at_all(&mut self, context: &Context<ReporterMessage>) {
@@ -157,8 +178,11 @@ impl Reporter {
     fn look_at_changed(&mut self, context: &Context<ReporterMessage>) {
         let now = context.board.now();
         let store = Arc::clone(&self.store);
+        let is_on = self.duty.is_on();
         store.with(|memory| {
-            for key in std::mem::take(&mut memory.to_observe) {
+            let changed = std::mem::take(&mut memory.to_observe);
+            // Once this process leads everything is looked at.
+            for key in changed.into_iter().filter(|_| is_on) {
                 self.observe(memory, &key, now, now, context);
             }
         });
@@ -259,6 +283,9 @@ impl Reporter {
 
     fn send_due(&mut self, context: &Context<ReporterMessage>) {
         while self.sending.try_join_next().is_some() {}
+        if !self.duty.is_on() {
+            return;
+        }
         let now = context.board.now();
         loop {
             let due = self.store.with(|memory| {

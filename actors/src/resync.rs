@@ -1,6 +1,6 @@
 //! Re-reads desired state every minute: asks the control plane about every live object.
 //!
-//! Owns: the pass under way. Never applies anything itself; answers go to the store, and what the
+//! A standby asks nothing (D22). Owns: the pass under way. Never applies anything itself; answers go to the store, and what the
 //! control plane does not know is deleted only after a second question, and only as far as the
 //! brake lets it. Lost when it dies: its pass; the next incarnation begins a new one.
 
@@ -19,6 +19,7 @@ use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
 use crate::contact::Contact;
 use crate::events::Happening;
+use crate::lease::{Duty, OneTimer, Turn};
 use crate::metrics::ControllerMetrics;
 use crate::ports::{Answer, ControlPlane, Question};
 use crate::reconciler::{self, ReconcilerMessage};
@@ -34,6 +35,8 @@ const FIRST_PASS_CHECK: Duration = Duration::from_secs(1);
 pub enum ResyncMessage {
     /// Time for a pass.
     Tick,
+    /// This process may write from now on, or may not any more.
+    Turn,
     /// One question was answered, or not.
     Found(Finding),
     /// A pass is over.
@@ -44,6 +47,7 @@ impl Message for ResyncMessage {
     fn name(&self) -> &'static str {
         match self {
             Self::Tick => "tick",
+            Self::Turn => "turn",
             Self::Found(_) => "found",
             Self::PassEnded(_) => "pass_ended",
         }
@@ -70,6 +74,10 @@ pub struct Resync {
     pub metrics: ControllerMetrics,
     /// The pass under way, if one is.
     pub passes: JoinSet<()>,
+    pub(crate) duty: Duty,
+    pub(crate) timer: OneTimer,
+    /// What was asked before this is no answer any more.
+    pub(crate) on_since: Moment,
 }
 
 impl Behaviour for Resync {
@@ -78,7 +86,8 @@ impl Behaviour for Resync {
     async fn started(&mut self, context: &Context<ResyncMessage>) -> Result<(), ActorError> {
         // The last incarnation may have died with the breaker's probe.
         self.contact.lost(context.board.now());
-        context.later(FIRST_PASS_CHECK, ResyncMessage::Tick);
+        self.duty.follow(context, || ResyncMessage::Turn);
+        self.take_turn(context);
         Ok(())
     }
 
@@ -87,25 +96,54 @@ impl Behaviour for Resync {
         message: ResyncMessage,
         context: &Context<ResyncMessage>,
     ) -> Result<(), ActorError> {
+        self.take_turn(context);
+        if !self.duty.is_on() {
+            return Ok(());
+        }
         match message {
             ResyncMessage::Tick => self.tick(context),
-            ResyncMessage::Found(finding) => self.found(&finding, context),
-            ResyncMessage::PassEnded(result) => self.pass_ended(&result, context),
+            ResyncMessage::Found(finding) if finding.asked_at >= self.on_since => {
+                self.found(&finding, context);
+            }
+            ResyncMessage::PassEnded(result) if result.started_at >= self.on_since => {
+                self.pass_ended(&result, context);
+            }
+            ResyncMessage::Turn | ResyncMessage::Found(_) | ResyncMessage::PassEnded(_) => {}
         }
         Ok(())
     }
 }
 
 impl Resync {
+    fn take_turn(&mut self, context: &Context<ResyncMessage>) {
+        let now = context.board.now();
+        match self.duty.turn(now) {
+            Some(Turn::On(term)) => {
+                self.store.enter_term(term, now);
+                self.on_since = now;
+                self.passes.abort_all();
+                self.timer
+                    .set(FIRST_PASS_CHECK, context, ResyncMessage::Tick);
+            }
+            Some(Turn::Off) => {
+                self.timer.cancel();
+                self.passes.abort_all();
+                self.contact.lost(now);
+            }
+            None => {}
+        }
+    }
+
     fn tick(&mut self, context: &Context<ResyncMessage>) {
         while self.passes.try_join_next().is_some() {}
         let now = context.board.now();
         let is_first = self.store.with(|memory| memory.last_resync.is_none());
         if is_first && !self.store.with(|memory| memory.is_replayed(now)) {
-            context.later(FIRST_PASS_CHECK, ResyncMessage::Tick);
+            self.timer
+                .set(FIRST_PASS_CHECK, context, ResyncMessage::Tick);
             return;
         }
-        context.later(self.interval, ResyncMessage::Tick);
+        self.timer.set(self.interval, context, ResyncMessage::Tick);
         if !self.passes.is_empty() {
             return;
         }

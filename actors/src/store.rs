@@ -30,6 +30,7 @@ use crate::ports::{Item, Listed};
 use crate::watch::WatchFailure;
 
 mod snapshot;
+mod terms;
 
 pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};
 
@@ -94,6 +95,8 @@ pub struct Memory {
     pub config_errors: BTreeMap<ObjectKey, Arc<str>>,
     /// What waits to be rendered anew.
     pub upgrades: Upgrades,
+    /// The term in which all of it was wanted; nothing before the first.
+    term: Option<u64>,
 }
 
 /// Since when a kind cannot be watched, and why.
@@ -178,6 +181,7 @@ impl Memory {
             outdated: BTreeMap::new(),
             config_errors: BTreeMap::new(),
             upgrades: Upgrades::default(),
+            term: None,
         }
     }
 

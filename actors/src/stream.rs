@@ -1,7 +1,8 @@
 //! Follows the desired-state stream of one controller into its store.
 //!
-//! Owns: the connection. Never applies anything and never waits for lanes. Lost when it dies:
-//! nothing but the connection; the next incarnation resumes at the store's cursor.
+//! Owns: the connection; none on a standby (D22). Never applies anything and never waits for
+//! lanes. Lost when it dies: nothing but the connection; the next incarnation resumes at the
+//! store's cursor.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use krane_domain::desired::StreamItem;
+use krane_domain::ids::Moment;
 use krane_domain::planted::{Bug, is_planted};
 use tokio::task::JoinSet;
 
@@ -16,6 +18,7 @@ use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
 use crate::contact::Contact;
 use crate::events::Happening;
+use crate::lease::{Duty, Leadership, OneTimer, Turn};
 use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, StreamEnd, StreamEvent};
 use crate::reconciler::{self, ReconcilerMessage};
@@ -31,6 +34,8 @@ const RECONNECT_SPREAD: Duration = Duration::from_secs(4);
 pub enum StreamMessage {
     /// Open the stream.
     Connect,
+    /// This process may write from now on, or may not any more.
+    Turn,
     /// Something happened on connection number `connection`.
     Event {
         /// Which connection; events of an earlier one are ignored.
@@ -44,6 +49,7 @@ impl Message for StreamMessage {
     fn name(&self) -> &'static str {
         match self {
             Self::Connect => "connect",
+            Self::Turn => "turn",
             Self::Event {
                 event: StreamEvent::Opened,
                 ..
@@ -67,6 +73,8 @@ pub struct Stream {
     reconciler: Address<ReconcilerMessage>,
     contact: Contact,
     metrics: ControllerMetrics,
+    duty: Duty,
+    reconnect: OneTimer,
     pump: JoinSet<()>,
     connection: u64,
 }
@@ -79,6 +87,7 @@ impl Stream {
         reconciler: Address<ReconcilerMessage>,
         contact: Contact,
         metrics: ControllerMetrics,
+        leadership: Leadership,
     ) -> Self {
         let pump = JoinSet::new();
         Self {
@@ -87,6 +96,8 @@ impl Stream {
             reconciler,
             contact,
             metrics,
+            duty: Duty::new(leadership),
+            reconnect: OneTimer::default(),
             pump,
             connection: 0,
         }
@@ -97,7 +108,8 @@ impl Behaviour for Stream {
     type Message = StreamMessage;
 
     async fn started(&mut self, context: &Context<StreamMessage>) -> Result<(), ActorError> {
-        self.connect(context);
+        self.duty.follow(context, || StreamMessage::Turn);
+        self.take_turn(context);
         Ok(())
     }
 
@@ -106,6 +118,9 @@ impl Behaviour for Stream {
         message: StreamMessage,
         context: &Context<StreamMessage>,
     ) -> Result<(), ActorError> {
+        if self.take_turn(context) || !self.duty.is_on() {
+            return Ok(());
+        }
         if self
             .store
             .with(|memory| std::mem::take(&mut memory.stream.must_reconnect))
@@ -126,15 +141,47 @@ impl Behaviour for Stream {
                     StreamEvent::Ended(end) => self.ended(&end, context),
                 }
             }
-            StreamMessage::Event { .. } => {}
+            StreamMessage::Event { .. } | StreamMessage::Turn => {}
         }
         Ok(())
     }
 }
 
 impl Stream {
+    /// Opens or closes the stream when this process has come to lead, or leads no more. Whatever
+    /// is still in the mailbox then is of an earlier connection.
+    fn take_turn(&mut self, context: &Context<StreamMessage>) -> bool {
+        let now = context.board.now();
+        match self.duty.turn(now) {
+            Some(Turn::On(term)) => {
+                self.store.enter_term(term, now);
+                self.connect(context);
+                true
+            }
+            Some(Turn::Off) => {
+                self.close(now);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn close(&mut self, now: Moment) {
+        self.reconnect.cancel();
+        self.pump.abort_all();
+        self.connection += 1;
+        self.metrics.stream_connected.set(0);
+        self.store.with(|memory| {
+            if memory.stream.opened_at.take().is_some() {
+                memory.stream.lost_at = Some(now);
+            }
+            memory.stream.was_open_since = false;
+        });
+    }
+
     fn connect(&mut self, context: &Context<StreamMessage>) {
         // Whatever is still in the mailbox is of an earlier connection.
+        self.reconnect.cancel();
         self.pump.abort_all();
         while self.pump.try_join_next().is_some() {}
         self.metrics.stream_connected.set(0);
@@ -234,7 +281,7 @@ impl Stream {
         reconciler::nudge(&self.reconciler);
     }
 
-    fn ended(&self, end: &StreamEnd, context: &Context<StreamMessage>) {
+    fn ended(&mut self, end: &StreamEnd, context: &Context<StreamMessage>) {
         let now = context.board.now();
         let controller = self.store.controller().name();
         self.metrics.stream_connected.set(0);
@@ -274,7 +321,7 @@ impl Stream {
         }
         let delay = RECONNECT_AFTER + RECONNECT_SPREAD.mul_f64(self.store.chance().unit());
         if !is_planted(Bug::StreamNotReopened) {
-            context.later(delay, StreamMessage::Connect);
+            self.reconnect.set(delay, context, StreamMessage::Connect);
         }
     }
 }

@@ -4,9 +4,11 @@
 
 pub(crate) mod cluster;
 mod control_plane;
+mod lease;
 
 pub(crate) use cluster::{FakeCluster, Op};
 pub(crate) use control_plane::FakeControlPlane;
+pub(crate) use lease::{FakeLease, LeaseFault};
 
 use std::time::Duration;
 

@@ -93,6 +93,8 @@ pub const REPORTER_PATIENCE: Duration = Duration::from_millis(500);
 pub const RECONCILER_PATIENCE: Duration = Duration::from_millis(1_200);
 /// See [`REPORTER_PATIENCE`].
 pub const RPC_PATIENCE: Duration = Duration::from_secs(1);
+/// See [`REPORTER_PATIENCE`]; giving back the lease takes a request, after all lanes have ended.
+pub const LEASE_PATIENCE: Duration = Duration::from_millis(600);
 /// See [`REPORTER_PATIENCE`]; of the servers that people and collectors ask.
 pub const SIDE_SERVER_PATIENCE: Duration = BRIEF;
 
@@ -107,12 +109,13 @@ const TO_END: Duration = Duration::from_millis(50);
 /// The whole tree.
 pub const TREE: Node = root(&PARTS);
 
-const PARTS: [Node; CONTROLLERS.len() + 2] = {
-    let mut parts = [SERVERS; CONTROLLERS.len() + 2];
-    parts[0] = worker("heartbeat", 8, SHORT);
+const PARTS: [Node; CONTROLLERS.len() + 3] = {
+    let mut parts = [SERVERS; CONTROLLERS.len() + 3];
+    parts[0] = worker("lease", 8, LEASE_PATIENCE);
+    parts[1] = worker("heartbeat", 8, SHORT);
     let mut next = 0;
     while next < CONTROLLERS.len() {
-        parts[next + 1] = controller(CONTROLLERS[next]);
+        parts[next + 2] = controller(CONTROLLERS[next]);
         next += 1;
     }
     parts

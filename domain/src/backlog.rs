@@ -17,6 +17,7 @@ use crate::planted::{Bug, is_planted};
 mod entry;
 mod reading;
 mod standing;
+mod terms;
 mod trouble;
 
 use entry::{Entry, Source, Urgency};

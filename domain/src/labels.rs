@@ -44,6 +44,10 @@ pub const COMPONENT_POLICY: &str = "ciliumnetworkpolicy";
 pub const COMPONENT_NAMESPACE: &str = "namespace";
 /// [`COMPONENT`] of registry pull secrets.
 pub const COMPONENT_PULL_SECRET: &str = "pull-secret";
+/// [`COMPONENT`] of the Lease.
+pub const COMPONENT_LEASE: &str = "lease";
+/// Name of the Lease, in krane's own namespace.
+pub const LEASE_NAME: &str = "krane";
 
 /// The namespace all sentinels run in.
 pub const SENTINEL_NAMESPACE: &str = "sentinel";

@@ -142,6 +142,8 @@ pub struct Elector {
     timing: Timing,
     seen: Option<Seen>,
     is_doubtful: bool,
+    /// Whether nobody knows what became of the last write.
+    is_unsure: bool,
     /// Whether the next request follows at once.
     is_urgent: bool,
     conflicts: u32,
@@ -157,10 +159,18 @@ impl Elector {
             timing,
             seen: None,
             is_doubtful: false,
+            is_unsure: false,
             is_urgent: true,
             conflicts: 0,
             tenure: None,
         }
+    }
+
+    /// One that goes on where another one of the same process stopped.
+    #[must_use]
+    pub fn resumed(mut self, tenure: Option<Tenure>) -> Self {
+        self.tenure = tenure;
+        self
     }
 
     /// The right to write. It ends by itself at its moment, whoever is asked or not.
@@ -208,6 +218,7 @@ impl Elector {
     /// The Lease was read.
     pub fn read(&mut self, record: Option<Record>, now: Moment) {
         self.is_doubtful = false;
+        self.is_unsure = false;
         self.see(record, now);
         self.is_urgent = self.free_at().is_none_or(|at| at <= now);
         if !self.is_urgent {
@@ -231,6 +242,7 @@ impl Elector {
             return;
         }
         self.conflicts = 0;
+        self.is_unsure = false;
         if self.is_own(&record) {
             self.tenure = Some(Tenure {
                 term: record.term(),
@@ -249,8 +261,9 @@ impl Elector {
                 self.conflicts = self.conflicts.saturating_add(1);
                 self.is_urgent = self.conflicts < CONFLICTS;
             }
-            // The same write again will tell: it meets its own result, or it succeeds.
-            Failure::Unknown => {}
+            // The same write again will tell, if it is answered: it meets its own result, or it
+            // succeeds.
+            Failure::Unknown => self.is_doubtful = std::mem::replace(&mut self.is_unsure, true),
         }
     }
 
@@ -307,7 +320,10 @@ impl Elector {
             return None;
         }
         let lasts = record.duration.unwrap_or_default().min(LONGEST);
-        let wait = record.holder.as_ref().map(|_| lasts.max(self.timing.duration));
+        let wait = record
+            .holder
+            .as_ref()
+            .map(|_| lasts.max(self.timing.duration));
         Some(wait.unwrap_or_default())
     }
 

@@ -14,12 +14,15 @@ use tokio_util::sync::CancellationToken;
 use super::{Agent, AgentParts, Servers};
 use crate::chance::Chance;
 use crate::controller::ControllerParts;
+use crate::lease::{Election, Leadership};
 use crate::metrics::ControllerFamilies;
 use crate::ports::Server;
 use crate::root::Exit;
 use crate::status::{Activity, StatusBoard};
 use crate::testing::{FakeCluster, FakeControlPlane, StoppedClock, input, wants};
 use crate::tree::{TREE, picture};
+
+mod standby;
 
 struct Quiet;
 
@@ -32,6 +35,16 @@ impl Server for Quiet {
 }
 
 fn agent(cluster: &FakeCluster, control_plane: &FakeControlPlane, board: &StatusBoard) -> Agent {
+    agent_that(cluster, control_plane, board, Leadership::default(), None)
+}
+
+fn agent_that(
+    cluster: &FakeCluster,
+    control_plane: &FakeControlPlane,
+    board: &StatusBoard,
+    leadership: Leadership,
+    election: Option<Election>,
+) -> Agent {
     let registry = Registry::new();
     let is_region_known = Arc::new(AtomicBool::new(false));
     let families = ControllerFamilies::register(&registry).expect("registers");
@@ -57,6 +70,7 @@ fn agent(cluster: &FakeCluster, control_plane: &FakeControlPlane, board: &Status
                 max_deletes_percent: 10,
                 writes: Arc::new(AtomicBool::new(true)),
                 may_upgrade: true,
+                leadership: leadership.clone(),
                 is_region_known: Arc::clone(&is_region_known),
                 chance: Chance::new(7),
                 metrics: families.of(controller),
@@ -64,6 +78,8 @@ fn agent(cluster: &FakeCluster, control_plane: &FakeControlPlane, board: &Status
             .collect(),
         heartbeat: Arc::new(control_plane.clone()),
         is_region_known,
+        leadership,
+        election,
         board: board.clone(),
         seed: 7,
     };

@@ -291,6 +291,7 @@ async fn write(
     // It is ours until the apply has worked: one that failed must find that out again.
     let lost_our_label = |uid: &&str| context.store.with(|memory| memory.view.was_ours(uid));
     let returning = uid.filter(lost_our_label);
+    writing(context)?;
     match context.cluster.apply(rendered, uid).await {
         Ok(live) => {
             if let Some(uid) = returning {
@@ -345,6 +346,7 @@ async fn write(
 /// is fresh now, decide again.
 async fn adopt(rendered: &Rendered, uid: &str, context: &LaneContext) -> Result<bool, Stop> {
     let reference = &rendered.reference;
+    writing(context)?;
     match context.cluster.adopt(reference, uid).await {
         Ok(live) => {
             context.metrics.apply_writes.inc();

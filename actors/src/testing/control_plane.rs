@@ -119,6 +119,10 @@ impl FakeControlPlane {
         self.world.lock().questions.len()
     }
 
+    pub(crate) fn heartbeats(&self) -> usize {
+        self.world.lock().heartbeats
+    }
+
     fn check(&self) -> Result<(), RpcFailure> {
         self.world.lock().failure.clone().map_or(Ok(()), Err)
     }

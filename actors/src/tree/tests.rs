@@ -5,14 +5,15 @@ use std::time::Duration;
 use krane_domain::ids::Controller;
 
 use super::{
-    Crew, Kind, Node, RECONCILER_PATIENCE, REPORTER_PATIENCE, RPC_PATIENCE, SIDE_SERVER_PATIENCE,
-    SupervisorPolicy, TREE, TreeError, assemble, drain, picture,
+    Crew, Kind, LEASE_PATIENCE, Node, RECONCILER_PATIENCE, REPORTER_PATIENCE, RPC_PATIENCE,
+    SIDE_SERVER_PATIENCE, SupervisorPolicy, TREE, TreeError, assemble, drain, picture,
 };
 use crate::root::STOP_TIMEOUT;
 use crate::status::StatusBoard;
 use crate::supervisor::{PrepareFn, Shutdown, StartFn, Surroundings};
 
-const WORKERS: [&str; 21] = [
+const WORKERS: [&str; 22] = [
+    "root/lease",
     "root/heartbeat",
     "root/deployments/observer/watch",
     "root/deployments/observer/reporter",
@@ -74,6 +75,7 @@ fn policies(node: &Node) -> Vec<&SupervisorPolicy> {
 fn the_picture_shows_the_tree_in_start_order() {
     let expected = "\
 root (one_for_one)
+├── lease
 ├── heartbeat
 ├── controller:deployments (one_for_one)
 │   ├── observer (rest_for_one)
@@ -116,6 +118,7 @@ fn a_complete_crew_fits() {
     assert_eq!(
         paths,
         [
+            "root/lease",
             "root/heartbeat",
             "root/deployments",
             "root/sentinels",
@@ -130,7 +133,7 @@ fn a_complete_crew_fits() {
         .collect();
     assert_eq!(
         is_reset,
-        [false, true, true, true, false],
+        [false, false, true, true, true, false],
         "only controllers keep state above its workers"
     );
 }
@@ -229,6 +232,7 @@ fn a_place_is_found_by_controller_and_name() {
 #[test]
 fn whoever_waits_for_what_it_owns_ends_before_it_is_killed() {
     for (path, waits) in [
+        ("root/lease", LEASE_PATIENCE),
         ("root/deployments/observer/reporter", REPORTER_PATIENCE),
         ("root/deployments/intake/reconciler", RECONCILER_PATIENCE),
         ("root/servers/rpc", RPC_PATIENCE),

@@ -199,9 +199,12 @@ impl Entry {
     }
 
     pub(super) fn is_transient(&self) -> bool {
-        self.failure
-            .as_ref()
-            .is_some_and(|failing| failing.trouble.kind == TroubleKind::Transient)
+        self.trouble_kind() == Some(TroubleKind::Transient)
+    }
+
+    pub(super) fn trouble_kind(&self) -> Option<TroubleKind> {
+        let failing = self.failure.as_ref()?;
+        Some(failing.trouble.kind)
     }
 
     /// Whether a change in the cluster may end its trouble, so that it need not wait it out.

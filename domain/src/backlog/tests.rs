@@ -7,6 +7,7 @@ use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use crate::replay::Age;
 
 mod property;
+mod terms;
 
 const DONE: Outcome = Outcome::Done {
     live: Some(1),

@@ -195,10 +195,24 @@ fn who_renews_its_own_lapsed_lease_goes_on_in_the_same_term() {
     elector.write_failed(Failure::Unknown);
     let made = elector.next(at(40));
     elector.wrote(after(2, &made), at(40), at(41));
+    assert_eq!(elector.tenure().map(|tenure| tenure.term.clone()), before);
+}
+
+#[test]
+fn a_successor_in_the_same_process_keeps_the_tenure_until_it_has_looked() {
+    let tenure = holder("a", at(0)).tenure().cloned();
+    let mut successor = elector("a").resumed(tenure.clone());
+    assert_eq!(until(&successor), Some(at(10)));
+    successor.read(Some(record(1, "a", 0)), at(3));
+    assert_eq!(successor.tenure(), tenure.as_ref());
     assert_eq!(
-        elector.tenure().map(|tenure| tenure.term.clone()),
-        before
+        successor.next_at(at(3), at(3), 0.0),
+        at(3),
+        "it renews at once"
     );
+    let mut late = elector("a").resumed(tenure);
+    late.read(Some(record(2, "b", 1)), at(3));
+    assert_eq!(until(&late), None);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use futures::stream::BoxStream;
 use krane_actors::agent::{Agent, AgentParts, Servers};
 use krane_actors::chance::Chance;
 use krane_actors::controller::ControllerParts;
+use krane_actors::lease::Leadership;
 use krane_actors::metrics::ControllerFamilies;
 use krane_actors::ports::{Answer, Clock, ControlPlane, Question, RpcFailure, Server, StreamEvent};
 use krane_actors::root::RootHandle;
@@ -113,6 +114,7 @@ impl Incarnation {
                     max_deletes_percent: 10,
                     writes: Arc::new(AtomicBool::new(true)),
                     may_upgrade: true,
+                    leadership: Leadership::default(),
                     is_region_known: Arc::clone(&is_region_known),
                     chance: Chance::new(seed),
                     metrics: families.of(controller),
@@ -120,6 +122,8 @@ impl Incarnation {
                 .collect(),
             heartbeat: Arc::new(ControlPort::new(&epoch)),
             is_region_known,
+            leadership: Leadership::default(),
+            election: None,
             board: board.clone(),
             seed,
         };

@@ -86,6 +86,7 @@ impl World {
             max_deletes_percent: 10,
             writes: Arc::new(AtomicBool::new(true)),
             may_upgrade: choices.may_upgrade,
+            leadership: crate::lease::Leadership::default(),
             is_region_known: Arc::clone(&is_region_known),
             chance: Chance::new(7),
             metrics: families.of(Controller::Deployments),

@@ -134,12 +134,17 @@ impl World {
                 Happens::Turn => self.turn(who, now, now >= calm_at),
                 Happens::Effect { made, began } => {
                     let result = self.server.carry_out(&made);
-                    let waiting = self.agenda.iter_mut().find_map(|(_, whose, what)| match what {
-                        Happens::Heard { answer, began: of } if *whose == who && *of == began => {
-                            Some(answer)
-                        }
-                        Happens::Turn | Happens::Effect { .. } | Happens::Heard { .. } => None,
-                    });
+                    let waiting = self
+                        .agenda
+                        .iter_mut()
+                        .find_map(|(_, whose, what)| match what {
+                            Happens::Heard { answer, began: of }
+                                if *whose == who && *of == began =>
+                            {
+                                Some(answer)
+                            }
+                            Happens::Turn | Happens::Effect { .. } | Happens::Heard { .. } => None,
+                        });
                     if let Some(answer @ Answer::None) = waiting {
                         *answer = result;
                     }

@@ -1,0 +1,242 @@
+//! Two agents on one cluster: what the one that does not hold the lease leaves undone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use krane_domain::lease::Timing;
+
+use super::{agent_that, servers, until};
+use crate::agent::Agent;
+use crate::chance::Chance;
+use crate::lease::{Election, Leadership};
+use crate::root::{Exit, RootHandle};
+use crate::status::StatusBoard;
+use crate::store::Store;
+use crate::testing::{FakeCluster, FakeControlPlane, FakeLease, LeaseFault, input, pass, wants};
+
+const TIMING: Timing = Timing {
+    duration: Duration::from_secs(15),
+    renew: Duration::from_secs(10),
+    retry: Duration::from_secs(2),
+};
+
+struct Process {
+    control_plane: FakeControlPlane,
+    board: StatusBoard,
+    leadership: Leadership,
+    store: Arc<Store>,
+    root: RootHandle,
+}
+
+/// The control planes show the same; each tells who asked it.
+struct World {
+    cluster: FakeCluster,
+    lease: FakeLease,
+    first: Process,
+    second: Process,
+}
+
+impl Process {
+    async fn start(cluster: &FakeCluster, lease: &FakeLease, name: &'static str) -> Self {
+        let (control_plane, board) = (FakeControlPlane::default(), StatusBoard::new());
+        let leadership = Leadership::elected(name.into(), board.clone());
+        let election = Election {
+            leases: lease.way(name),
+            timing: TIMING,
+            chance: Chance::new(3),
+        };
+        let agent: Agent = agent_that(
+            cluster,
+            &control_plane,
+            &board,
+            leadership.clone(),
+            Some(election),
+        );
+        let store = Arc::clone(&agent.stores()[0]);
+        let root = agent.start(servers()).await.expect("starts");
+        Self {
+            control_plane,
+            board,
+            leadership,
+            store,
+            root,
+        }
+    }
+
+    fn leads(&self) -> bool {
+        self.leadership.is_leader(self.board.now())
+    }
+
+    fn cursor(&self) -> u64 {
+        self.store.with(|memory| memory.backlog.cursor())
+    }
+
+    /// Streams, reports, questions and heartbeats so far.
+    fn said(&self) -> [usize; 4] {
+        let it = &self.control_plane;
+        [
+            it.cursors().len(),
+            it.reports().len(),
+            it.questions(),
+            it.heartbeats(),
+        ]
+    }
+}
+
+impl World {
+    async fn start() -> Self {
+        let (cluster, lease) = (FakeCluster::default(), FakeLease::default());
+        let first = Process::start(&cluster, &lease, "first").await;
+        until("the first leads", || first.leads()).await;
+        let second = Process::start(&cluster, &lease, "second").await;
+        let world = Self {
+            cluster,
+            lease,
+            first,
+            second,
+        };
+        world.want(1, "d1", "registry.example/app:1");
+        until("applied", || world.first.cursor() == 1).await;
+        world.cluster.set_pod("ns", "d1", "p1", true);
+        until("told", || {
+            world.first.control_plane.last_report("d1").is_some()
+        })
+        .await;
+        world
+    }
+
+    fn want(&self, version: u64, name: &str, image: &str) {
+        let mut input = input("ns", name);
+        input.image = image.into();
+        for process in [&self.first, &self.second] {
+            process.control_plane.push(wants(version, input.clone()));
+        }
+    }
+
+    fn fingerprint(&self, name: &str) -> u64 {
+        let live = self.cluster.workload("ns", name).expect("it is there");
+        live.fingerprint
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_watches_and_is_silent_for_hours() {
+    let world = World::start().await;
+    pass(Duration::from_secs(3 * 3600)).await;
+    assert_eq!(world.second.said(), [0; 4]);
+    let seen = world.second.store.with(|memory| {
+        let key = krane_domain::ids::ObjectKey::new("ns", "d1");
+        (
+            memory.view.workload(&key).is_some(),
+            memory.to_observe.len(),
+        )
+    });
+    assert_eq!(seen, (true, 0), "its view is warm, and nothing piles up");
+    let handled = |path: &str| world.second.board.get(path).expect("declared").handled;
+    for actor in ["intake/stream", "intake/replay", "intake/resync"] {
+        let handled = handled(&format!("root/deployments/{actor}"));
+        assert!(handled <= 1, "{actor} does not spin: {handled}");
+    }
+    assert!(handled("root/deployments/intake/reconciler") < 5_000);
+    assert!(handled("root/deployments/observer/reporter") < 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clean_end_hands_everything_over_within_three_seconds_and_all_is_said_again() {
+    let world = World::start().await;
+    pass(Duration::from_secs(60)).await;
+    let writes = world.cluster.writes();
+    assert_eq!(world.first.root.stop().await, Exit::Stopped);
+    let began = world.second.board.now();
+    until("the second leads", || world.second.leads()).await;
+    until("it opened its stream", || world.second.said()[0] == 1).await;
+    let time = world.second.board.now() - began;
+    assert!(time < Duration::from_secs(3), "{time:?}");
+    assert_eq!(world.second.control_plane.cursors(), [0]);
+    until("it has told", || world.second.said()[1] > 0).await;
+    assert!(world.second.said()[3] > 0, "a heartbeat at once");
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(
+        world.cluster.writes(),
+        writes,
+        "what is in place costs nothing"
+    );
+    assert_eq!(world.second.root.stop().await, Exit::Stopped);
+}
+
+/// A write that was decided while the lease was held and starts after its deadline would be one
+/// beside another writer's.
+#[tokio::test(start_paused = true)]
+async fn no_write_starts_after_the_deadline_even_in_a_lane_that_is_under_way() {
+    let world = World::start().await;
+    pass(Duration::from_secs(30)).await;
+    world.lease.fault("first", Some(LeaseFault::Hang));
+    world.lease.fault("second", Some(LeaseFault::Hang));
+    let writes = world.cluster.writes();
+    // A look at what has the name, and then the create.
+    world.cluster.set_call_time(Duration::from_secs(12));
+    world.want(2, "d2", "registry.example/app:1");
+    pass(Duration::from_secs(120)).await;
+    assert_eq!(world.cluster.writes(), writes);
+    let waits = world.first.store.with(|memory| {
+        let mut all = memory.backlog.in_trouble();
+        all.next().map(|it| it.trouble.to_string())
+    });
+    let waits = waits.expect("it waits");
+    assert!(
+        waits.starts_with("standby: another krane holds the lease"),
+        "{waits}"
+    );
+    world.cluster.set_call_time(Duration::ZERO);
+    world.lease.fault("first", None);
+    until("the first leads again", || world.first.leads()).await;
+    let began = world.first.board.now();
+    until("and goes on at once", || {
+        world.cluster.workload("ns", "d2").is_some()
+    })
+    .await;
+    assert!(world.first.board.now() - began < Duration::from_secs(1));
+    let cursors = world.first.control_plane.cursors();
+    assert_eq!(cursors, [0, 1], "in the same term the cursor stands (D3)");
+}
+
+/// What the other one wrote meanwhile is newer than what is known here: not one old write.
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_after_another_writer_begins_anew_and_never_undoes_its_writes() {
+    let world = World::start().await;
+    pass(Duration::from_secs(30)).await;
+    world.lease.fault("first", Some(LeaseFault::Refuse));
+    until("the second leads", || world.second.leads()).await;
+    // Only the second hears of this one, until the first asks again.
+    let before = world.fingerprint("d1");
+    world.want(7, "d1", "registry.example/app:7");
+    until("the second applied it", || world.second.cursor() == 7).await;
+    let newer = world.fingerprint("d1");
+    assert_ne!(newer, before);
+    let told = world.first.said()[1];
+    let writes = world.cluster.writes();
+    world.lease.fault("first", None);
+    assert_eq!(world.second.root.stop().await, Exit::Stopped);
+    until("the first leads", || world.first.leads()).await;
+    until("it has caught up", || world.first.cursor() == 7).await;
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(world.cluster.writes(), writes, "not one write");
+    assert_eq!(world.fingerprint("d1"), newer);
+    assert_eq!(world.first.control_plane.cursors().last(), Some(&0));
+    assert!(world.first.said()[1] > told, "everything is said again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn losing_the_lease_closes_the_stream_and_stops_reports_and_heartbeats() {
+    let world = World::start().await;
+    world.lease.fault("first", Some(LeaseFault::Hang));
+    until("the first stops", || !world.first.leads()).await;
+    pass(Duration::from_millis(50)).await;
+    let said = world.first.said();
+    let open = world.first.store.with(|memory| memory.stream.opened_at);
+    assert_eq!(open, None);
+    world.cluster.set_pod("ns", "d1", "p1", false);
+    world.first.control_plane.cut("unavailable");
+    pass(Duration::from_secs(600)).await;
+    assert_eq!(world.first.said(), said);
+}

@@ -1,0 +1,276 @@
+//! Whether this process may write, for everyone to ask, at every moment anew.
+//!
+//! It lives above the lease actor: whatever becomes of that one, the right to write ends at its
+//! moment, because nobody prolonged it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use krane_domain::ids::Moment;
+use krane_domain::lease::{Elector, Tenure};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::status::StatusBoard;
+
+/// A process that needs no lease has one term that never ends.
+const ALWAYS: u64 = 0;
+
+/// The right to write of this process. Cheap to clone; by default it has it always.
+#[derive(Clone, Debug, Default)]
+pub struct Leadership {
+    shared: Option<Arc<Shared>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    identity: Arc<str>,
+    board: StatusBoard,
+    office: watch::Sender<Office>,
+    writes: Mutex<Writes>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Office {
+    tenure: Option<Tenure>,
+    /// Counts this process's terms; 0 before the first.
+    term: u64,
+    /// When it last came into office, or left it.
+    since: Moment,
+    holder: Option<Arc<str>>,
+    acquired_at: Option<u64>,
+    is_withdrawn: bool,
+}
+
+/// Writes that were let go.
+#[derive(Clone, Copy, Debug, Default)]
+struct Writes {
+    under_way: usize,
+    /// When one was last left without an answer: it may still take effect.
+    left_at: Option<Moment>,
+}
+
+/// What a process is in an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It writes.
+    Leader,
+    /// It stands by.
+    Standby,
+}
+
+impl Role {
+    /// Name for pages and probes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Leader => "leader",
+            Self::Standby => "standby",
+        }
+    }
+}
+
+/// What is shown of the election.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// What this process is.
+    pub role: Role,
+    /// Since when.
+    pub since: Moment,
+    /// Who this process is in the election.
+    pub identity: Arc<str>,
+    /// Who held the lease when it was last seen.
+    pub holder: Option<Arc<str>>,
+    /// Since when, in seconds since the Unix epoch, as the holder wrote it.
+    pub acquired_at: Option<u64>,
+}
+
+impl Office {
+    fn term(&self, now: Moment) -> Option<u64> {
+        let tenure = self.tenure.as_ref()?;
+        (now < tenure.until && !self.is_withdrawn).then_some(self.term)
+    }
+}
+
+impl Leadership {
+    /// The right to write of a process that is elected under this name.
+    pub fn elected(identity: Arc<str>, board: StatusBoard) -> Self {
+        let shared = Shared {
+            identity,
+            board,
+            office: watch::Sender::new(Office::default()),
+            writes: Mutex::default(),
+        };
+        Self {
+            shared: Some(Arc::new(shared)),
+        }
+    }
+
+    /// The present term, if this process may write now. Nothing that was decided in one term is
+    /// written in another one.
+    pub fn term(&self, now: Moment) -> Option<u64> {
+        match &self.shared {
+            None => Some(ALWAYS),
+            Some(shared) => shared.office.borrow().term(now),
+        }
+    }
+
+    /// Whether this process is the one that follows the control plane and reports.
+    pub fn is_leader(&self, now: Moment) -> bool {
+        self.term(now).is_some()
+    }
+
+    /// Whether a write may start now.
+    pub fn may_write(&self, now: Moment) -> bool {
+        self.is_leader(now)
+    }
+
+    /// Lets a write start now, if it may.
+    pub fn permit(&self) -> Option<PermittedWrite> {
+        let Some(shared) = &self.shared else {
+            return Some(PermittedWrite { shared: None });
+        };
+        let mut writes = shared.writes.lock();
+        if !self.may_write(shared.board.now()) {
+            return None;
+        }
+        writes.under_way += 1;
+        let shared = Some(Arc::clone(shared));
+        Some(PermittedWrite { shared })
+    }
+
+    /// Waits until the term is another one than `known`, or over.
+    pub async fn turned(&self, known: Option<u64>) {
+        let Some(shared) = &self.shared else {
+            if known == Some(ALWAYS) {
+                std::future::pending::<()>().await;
+            }
+            return;
+        };
+        let mut changes = shared.office.subscribe();
+        loop {
+            let (term, until) = {
+                let office = changes.borrow_and_update();
+                let until = office.tenure.as_ref().map(|tenure| tenure.until);
+                (office.term(shared.board.now()), until)
+            };
+            if term != known {
+                return;
+            }
+            let change = changes.changed();
+            // The sender is in `shared`: it outlives this wait.
+            let _ = match until.filter(|_| term.is_some()) {
+                Some(until) => {
+                    let left = until.saturating_sub(shared.board.now());
+                    tokio::time::timeout(left, change).await.is_ok()
+                }
+                None => change.await.is_ok(),
+            };
+        }
+    }
+
+    /// What is shown; nothing when no lease is used.
+    pub fn shown(&self) -> Option<Shown> {
+        let shared = self.shared.as_ref()?;
+        let now = shared.board.now();
+        let office = shared.office.borrow();
+        let lapsed_at = office.tenure.as_ref().map(|it| it.until);
+        let (role, since) = match (office.term(now), lapsed_at) {
+            (Some(_), _) => (Role::Leader, office.since),
+            (None, Some(until)) => (Role::Standby, until.max(office.since).min(now)),
+            (None, None) => (Role::Standby, office.since),
+        };
+        Some(Shown {
+            role,
+            since,
+            identity: Arc::clone(&shared.identity),
+            holder: office.holder.clone(),
+            acquired_at: office.acquired_at,
+        })
+    }
+
+    pub(super) fn identity(&self) -> Arc<str> {
+        let shared = self.shared.as_ref();
+        shared.map_or_else(|| "".into(), |shared| Arc::clone(&shared.identity))
+    }
+
+    pub(super) fn tenure(&self) -> Option<Tenure> {
+        self.shared.as_ref()?.office.borrow().tenure.clone()
+    }
+
+    /// Takes over what the elector reached. Returns the new role, if it is one.
+    pub(super) fn publish(&self, elector: &Elector, now: Moment) -> Option<Role> {
+        let office = &self.shared.as_ref()?.office;
+        let mut change = None;
+        office.send_modify(|office| {
+            let was_leader = office.term(now).is_some();
+            let lapsed_at = office.tenure.as_ref().map(|tenure| tenure.until);
+            let is_another_term = elector.tenure().is_some_and(|new| {
+                let old = office.tenure.as_ref().map(|old| &old.term);
+                old != Some(&new.term)
+            });
+            if is_another_term {
+                office.term += 1;
+            }
+            if let Some(tenure) = elector.tenure() {
+                office.tenure = Some(tenure.clone());
+            } else if let Some(tenure) = &mut office.tenure {
+                // The term is kept: whoever comes back to it goes on.
+                tenure.until = tenure.until.min(now);
+            }
+            let record = elector.record();
+            office.holder = record.and_then(|record| record.holder.clone());
+            office.acquired_at = record.and_then(|record| record.acquired_at);
+            let is_leader = office.term(now).is_some();
+            if is_leader && (!was_leader || is_another_term) {
+                office.since = now;
+                change = Some(Role::Leader);
+            } else if !is_leader && was_leader {
+                office.since = now;
+                change = Some(Role::Standby);
+            } else if let Some(at) = lapsed_at.filter(|_| !is_leader) {
+                office.since = office.since.max(at.min(now));
+            }
+        });
+        change
+    }
+
+    /// Ends the right to write for good. Returns whether a write may still take effect.
+    pub(super) fn withdraw(&self, duration: Duration) -> bool {
+        let Some(shared) = &self.shared else {
+            return false;
+        };
+        shared
+            .office
+            .send_modify(|office| office.is_withdrawn = true);
+        let now = shared.board.now();
+        let writes = *shared.writes.lock();
+        let is_left = |at: Moment| at + duration > now;
+        writes.under_way > 0 || writes.left_at.is_some_and(is_left)
+    }
+}
+
+/// A write that was let go. Dropped without an answer, it may still take effect some time.
+#[derive(Debug)]
+pub struct PermittedWrite {
+    shared: Option<Arc<Shared>>,
+}
+
+impl PermittedWrite {
+    /// The API server has answered.
+    pub fn answered(mut self) {
+        if let Some(shared) = self.shared.take() {
+            shared.writes.lock().under_way -= 1;
+        }
+    }
+}
+
+impl Drop for PermittedWrite {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.take() {
+            let now = shared.board.now();
+            let mut writes = shared.writes.lock();
+            writes.under_way -= 1;
+            writes.left_at = Some(now);
+        }
+    }
+}

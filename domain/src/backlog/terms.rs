@@ -1,0 +1,38 @@
+//! What becomes of a backlog when its process may write again.
+
+use super::Backlog;
+use super::entry::Entry;
+use crate::backlog::TroubleKind;
+use crate::ids::{Moment, WorkKey};
+
+impl Backlog {
+    /// Another process wrote meanwhile: what was wanted may be old. Everything is read anew from
+    /// version 0, as by a new process; shared objects are looked at as after the first lists.
+    pub fn begin_anew(&mut self, now: Moment) {
+        let shared: Vec<WorkKey> = self
+            .entries
+            .keys()
+            .filter(|key| matches!(key, WorkKey::Shared(_)))
+            .cloned()
+            .collect();
+        *self = Self::default();
+        for key in shared {
+            self.look(&key, now);
+        }
+    }
+
+    /// What waited for something to come is tried again at once.
+    pub fn retry_waiting(&mut self, now: Moment) {
+        let is_waiting = |entry: &Entry| entry.trouble_kind() == Some(TroubleKind::Waiting);
+        let keys: Vec<WorkKey> = self
+            .timers
+            .iter()
+            .map(|(_, key)| key)
+            .filter(|key| self.entries.get(key).is_some_and(is_waiting))
+            .cloned()
+            .collect();
+        for key in keys {
+            self.make_ready(&key, now);
+        }
+    }
+}
