@@ -11,10 +11,11 @@ use std::sync::Arc;
 use krane_actors::agent::AgentError;
 use krane_actors::cause::Cause;
 use krane_actors::ports::Cluster;
+use krane_actors::status::StatusBoard;
 use prometheus::Registry;
 
 use crate::edge::cluster::{
-    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, MetadataLister,
+    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeLeases, MetadataLister,
 };
 use crate::edge::control_plane::{self, EndpointError};
 use crate::rpc::bind::Listeners;
@@ -127,14 +128,15 @@ async fn reach(
     let connection = Arc::new(connection.map_err(RunError::Kubernetes)?);
     let rules = ports::rules(settings, connection.namespace());
     let limits = ports::call_limits(settings);
+    let (seed, board) = (ports::seed(), StatusBoard::new());
+    let leadership = ports::leadership(settings, &board);
     let cluster = |_| -> Arc<dyn Cluster> {
         let connection = Arc::clone(&connection);
-        Arc::new(KubeCluster::new(
-            connection,
-            limits,
-            CallTimeouts::default(),
-        ))
+        let cluster = KubeCluster::new(connection, limits, CallTimeouts::default());
+        Arc::new(cluster.led_by(leadership.clone()))
     };
-    let world = World::new(settings, cluster, rules, ports::seed(), &observers)?;
-    Ok((world, connection))
+    let world = World::new(settings, cluster, rules, seed, &observers)?;
+    let leases = Arc::new(KubeLeases::new(Arc::clone(&connection)));
+    let election = ports::election(settings, leases, seed);
+    Ok((world.with_election(leadership, election, board), connection))
 }

@@ -158,6 +158,7 @@ impl Lease {
             return;
         };
         note_failure(&mut self.failure, result.as_ref().err());
+        self.leadership.note_trouble(self.failure.as_deref());
         learn(elector, made, result, began, now);
         let change = self.leadership.publish(elector, now);
         let next_at = elector.next_at(began, now, election.chance.unit());

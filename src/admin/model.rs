@@ -6,6 +6,7 @@
 mod controllers;
 mod events;
 mod health;
+mod lease;
 mod time;
 mod tree;
 mod workloads;
@@ -13,6 +14,7 @@ mod workloads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use krane_actors::lease::Leadership;
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use serde::Serialize;
@@ -22,6 +24,7 @@ pub use controllers::{
 };
 pub use events::EventView;
 pub use health::{HealthSummary, Problem};
+pub use lease::LeaseView;
 pub use time::{Epoch, Stamp};
 pub use tree::{ActorView, ErrorView, MailboxView};
 pub use workloads::{PodView, ReportView, WorkloadView};
@@ -83,6 +86,8 @@ pub struct Sources {
     pub health: Arc<dyn HealthView>,
     /// Whether writes are allowed (`safety.writes`).
     pub writes: Arc<AtomicBool>,
+    /// Whether this process is the one that writes.
+    pub leadership: Leadership,
     /// The wall clock when the board was made.
     pub epoch: Epoch,
 }
@@ -163,6 +168,7 @@ impl Sources {
             is_stopping: self.health.readiness().stopping,
             is_live: self.health.live(),
             may_write: self.writes.load(Ordering::Relaxed),
+            lease: LeaseView::of(&self.leadership, &self.epoch),
         });
         let broken = controllers.iter().flat_map(|it| &it.watches.broken);
         let blind_since = broken.map(|watch| watch.since).min();

@@ -9,6 +9,7 @@ mod adopt;
 mod apply;
 mod calls;
 mod connection;
+mod lease;
 mod limits;
 mod lines;
 mod list;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use krane_actors::lease::Leadership;
 use krane_actors::ports::{Cluster, Listed, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::labels::MANAGER;
@@ -33,13 +35,14 @@ use serde::Deserialize;
 pub use access::{ACCOUNT_FOLDER, AccessError, KubeAccess};
 pub use calls::KubeCalls;
 pub use connection::{ApiObserver, KubeConnection, RequestDone};
+pub use lease::KubeLeases;
 pub use limits::{CallLimits, CallTimeouts};
 pub use metadata::{MetadataLister, ObjectMetadata};
 pub use reply::Reply;
 pub use request::{Call, Verb};
 
 use reply::{json_problem, unreadable};
-use request::{object_path, push_query};
+use request::{lease_path, object_path, push_query};
 
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json";
@@ -59,6 +62,14 @@ impl KubeCluster {
     ) -> Self {
         Self {
             calls: KubeCalls::new(connection, limits, timeouts),
+        }
+    }
+
+    /// The same cluster, on which no write starts unless this process may write (D22).
+    #[must_use]
+    pub fn led_by(self, leadership: Leadership) -> Self {
+        Self {
+            calls: self.calls.led_by(leadership),
         }
     }
 

@@ -37,6 +37,20 @@ pub struct Readiness {
     pub stopping: bool,
     /// Named parts of the process; their state does not change the answer's code.
     pub checks: BTreeMap<String, CheckState>,
+    /// What this process is in the election of the one that writes; nothing without a lease.
+    pub lease: Option<Standing>,
+}
+
+/// What a process is in an election. It never makes a process less ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// `leader` or `standby`.
+    pub role: &'static str,
+    /// Since when, RFC 3339.
+    pub since: String,
+    /// Who holds the lease, as far as this process has seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
 }
 
 /// How one part is doing.
@@ -56,6 +70,8 @@ struct Body {
     status: &'static str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     checks: BTreeMap<String, CheckState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease: Option<Standing>,
 }
 
 /// The three routes, for any port.
@@ -68,22 +84,23 @@ pub fn router(view: Arc<dyn HealthView>) -> Router {
 }
 
 async fn live(State(view): State<Arc<dyn HealthView>>) -> Response {
-    if view.live() {
-        answer("ok", BTreeMap::new())
-    } else {
-        answer("fail", BTreeMap::new())
-    }
+    answer(&Body::of(if view.live() { "ok" } else { "fail" }))
 }
 
 async fn ready(State(view): State<Arc<dyn HealthView>>) -> Response {
     match view.readiness() {
-        Readiness { stopping: true, .. } => answer("shutting down", BTreeMap::new()),
+        Readiness { stopping: true, .. } => answer(&Body::of("shutting down")),
         Readiness {
             ready: true,
             checks,
+            lease,
             ..
-        } => answer("ok", checks),
-        Readiness { .. } => answer("not started", BTreeMap::new()),
+        } => answer(&Body {
+            checks,
+            lease,
+            ..Body::of("ok")
+        }),
+        Readiness { .. } => answer(&Body::of("not started")),
     }
 }
 
@@ -92,21 +109,30 @@ async fn startup(State(view): State<Arc<dyn HealthView>>) -> Response {
         ready, stopping, ..
     } = view.readiness();
     // A process that stops has been asked to; it must not look as if it had never started.
-    let status = if ready || stopping {
+    answer(&Body::of(if ready || stopping {
         "ok"
     } else {
         "not started"
-    };
-    answer(status, BTreeMap::new())
+    }))
 }
 
-fn answer(status: &'static str, checks: BTreeMap<String, CheckState>) -> Response {
-    let code = if status == "ok" {
+impl Body {
+    const fn of(status: &'static str) -> Self {
+        Self {
+            status,
+            checks: BTreeMap::new(),
+            lease: None,
+        }
+    }
+}
+
+fn answer(body: &Body) -> Response {
+    let code = if body.status == "ok" {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    let Ok(mut body) = serde_json::to_string(&Body { status, checks }) else {
+    let Ok(mut body) = serde_json::to_string(body) else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     body.push('\n');

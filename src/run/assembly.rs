@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use krane_actors::agent::{Agent, AgentParts};
 use krane_actors::chance::Chance;
 use krane_actors::controller::ControllerParts;
+use krane_actors::lease::{Election, Leadership};
 use krane_actors::metrics::ControllerFamilies;
 use krane_actors::ports::{Clock, Cluster, ControlPlane};
 use krane_actors::root::{Exit, RootHandle};
@@ -32,6 +33,12 @@ pub(crate) struct World {
     pub(crate) heartbeat: Arc<dyn ControlPlane>,
     /// What is decided how; the same rules as the ports read messages with.
     pub(crate) rules: Rules,
+    /// Whether this process is the one that writes …
+    pub(crate) leadership: Leadership,
+    /// … and how that is decided, if not always.
+    pub(crate) election: Option<Election>,
+    /// The clock of all that.
+    pub(crate) board: StatusBoard,
     /// Where all jitter begins.
     pub(crate) seed: u64,
 }
@@ -70,8 +77,26 @@ impl World {
             // A heartbeat is about no kind of object.
             heartbeat: control_plane(Controller::Deployments)?,
             rules,
+            leadership: Leadership::default(),
+            election: None,
+            board: StatusBoard::new(),
             seed,
         })
+    }
+
+    /// The same world, in which an election decides who writes.
+    pub(super) fn with_election(
+        self,
+        leadership: Leadership,
+        election: Option<Election>,
+        board: StatusBoard,
+    ) -> Self {
+        Self {
+            leadership,
+            election,
+            board,
+            ..self
+        }
     }
 
     /// The control plane of the settings, and a cluster that is not reached over a network.
@@ -108,19 +133,22 @@ impl Running {
         controls: Controls,
     ) -> Result<Self, RunError> {
         crate::admin::metrics::register_build_info(registry).map_err(RunError::Metrics)?;
-        let board = StatusBoard::new();
+        let board = world.board.clone();
+        let leadership = world.leadership.clone();
         let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
         let parts = parts(settings, world, &board, registry, &writes)?;
         let agent = Agent::new(parts, registry).map_err(RunError::Start)?;
         let stores = agent.stores();
-        let view = Arc::new(AgentView::new(stores.clone()));
+        let epoch = Epoch::new(SystemClock.unix_seconds(), board.now());
+        let view = Arc::new(AgentView::new(stores.clone(), leadership.clone(), epoch));
         let sources = Sources {
             identity: identity(settings),
             board: board.clone(),
             stores: stores.clone(),
             health: Arc::<AgentView>::clone(&view),
             writes,
-            epoch: Epoch::new(SystemClock.unix_seconds(), board.now()),
+            leadership,
+            epoch,
         };
         let admin = Admin {
             sources,
@@ -223,6 +251,7 @@ fn parts(
         max_deletes_percent: settings.safety.max_deletes_percent,
         writes: Arc::clone(writes),
         may_upgrade: settings.safety.upgrades == UpgradesMode::On,
+        leadership: world.leadership.clone(),
         is_region_known: Arc::clone(&is_region_known),
         chance: Chance::new(chance.u64(..)),
         metrics: families.of(ports.controller),
@@ -231,6 +260,8 @@ fn parts(
         controllers: controllers.collect(),
         heartbeat: world.heartbeat,
         is_region_known,
+        leadership: world.leadership,
+        election: world.election,
         board: board.clone(),
         seed: world.seed,
     })

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use krane_actors::ports::{Clock, ControlPlane, PasswordSource};
+use krane_actors::chance::Chance;
+use krane_actors::lease::{Election, Leadership};
+use krane_actors::ports::{Clock, ControlPlane, Leases, PasswordSource};
+use krane_actors::status::StatusBoard;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::{Password, ProbePaths, PullSecret, Region, ReportAddress, Rules};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
@@ -38,6 +41,34 @@ impl Clock for SystemClock {
 )]
 pub(super) fn seed() -> u64 {
     fastrand::u64(..)
+}
+
+/// The right to write of this process. In an election it has a name that no other process has:
+/// not even the one that is started after it in the same pod.
+pub(super) fn leadership(settings: &Settings, board: &StatusBoard) -> Leadership {
+    if !settings.lease.enabled {
+        return Leadership::default();
+    }
+    let (instance, number) = (&settings.instance_id, seed());
+    Leadership::elected(format!("{instance}_{number:016x}").into(), board.clone())
+}
+
+/// How it is decided who writes; nothing when this process always does.
+pub(super) fn election(
+    settings: &Settings,
+    leases: Arc<dyn Leases>,
+    seed: u64,
+) -> Option<Election> {
+    let lease = &settings.lease;
+    lease.enabled.then(|| Election {
+        leases,
+        timing: krane_domain::lease::Timing {
+            duration: lease.duration,
+            renew: lease.renew,
+            retry: lease.retry,
+        },
+        chance: Chance::new(seed),
+    })
 }
 
 /// What every request to Kubernetes says of its sender.

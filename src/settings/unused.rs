@@ -33,7 +33,6 @@ impl UnusedKey {
     }
 }
 
-const NO_LEASE: &str = "this version has no lease, every process writes";
 const NO_SECRETS: &str = "no secrets are served";
 
 /// All of them, in the order of [`super::KEYS`].
@@ -47,13 +46,6 @@ pub const UNUSED: &[UnusedKey] = &[
     UnusedKey::new("vault.s3.access_key_secret", NO_SECRETS),
     UnusedKey::new("scheduler.token", "no scheduler service is served"),
     UnusedKey::new("rpc.reflection", "no gRPC reflection is served"),
-    UnusedKey::new("lease.enabled", NO_LEASE).refused(
-        "run one replica with lease.enabled=false \
-         (chart: replicaCount=1, leaderElection.enabled=false)",
-    ),
-    UnusedKey::new("lease.duration", NO_LEASE),
-    UnusedKey::new("lease.renew", NO_LEASE),
-    UnusedKey::new("lease.retry", NO_LEASE),
     UnusedKey::new("admin.actions", "the page only shows"),
 ];
 

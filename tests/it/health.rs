@@ -39,8 +39,8 @@ impl HealthView for Shown {
         let checks = BTreeMap::from([("vault".to_owned(), CheckState::Fail)]);
         Readiness {
             ready: self.ready.load(Ordering::SeqCst),
-            stopping: false,
             checks,
+            ..Readiness::default()
         }
     }
 }

@@ -39,6 +39,7 @@ struct Office {
     since: Moment,
     holder: Option<Arc<str>>,
     acquired_at: Option<u64>,
+    trouble: Option<Arc<str>>,
     is_withdrawn: bool,
 }
 
@@ -82,6 +83,8 @@ pub struct Shown {
     pub holder: Option<Arc<str>>,
     /// Since when, in seconds since the Unix epoch, as the holder wrote it.
     pub acquired_at: Option<u64>,
+    /// Why the lease cannot be read or written, if it cannot.
+    pub trouble: Option<Arc<str>>,
 }
 
 impl Office {
@@ -185,6 +188,7 @@ impl Leadership {
             identity: Arc::clone(&shared.identity),
             holder: office.holder.clone(),
             acquired_at: office.acquired_at,
+            trouble: office.trouble.clone(),
         })
     }
 
@@ -232,6 +236,17 @@ impl Leadership {
             }
         });
         change
+    }
+
+    /// Why requests about the lease fail; nothing when they do not.
+    pub(super) fn note_trouble(&self, trouble: Option<&str>) {
+        if let Some(shared) = &self.shared {
+            shared.office.send_if_modified(|office| {
+                let is_news = office.trouble.as_deref() != trouble;
+                office.trouble = trouble.map(Arc::from);
+                is_news
+            });
+        }
     }
 
     /// Ends the right to write for good. Returns whether a write may still take effect.

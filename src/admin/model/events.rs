@@ -153,6 +153,14 @@ fn tell(what: &Happening, view: &mut EventView) {
         Happening::DeletesAllowed { objects } => {
             view.text = format!("a person allowed {objects} held deletions");
         }
+        Happening::LeaseWon => view.text += "holds the lease: this process writes from now on",
+        Happening::LeaseLost { holder } => {
+            view.level = Level::Warn;
+            view.text = match holder {
+                Some(holder) => format!("{holder} holds the lease: this process stands by"),
+                None => "does not hold the lease any more: this process stands by".to_owned(),
+            };
+        }
         Happening::ActorFailed {
             path,
             kind: _,

@@ -4,7 +4,7 @@ mod api_server;
 
 use serde::Serialize;
 
-use super::{ActorView, ControllerView, Level, QuarantineView, Stamp, WorkloadView};
+use super::{ActorView, ControllerView, LeaseView, Level, QuarantineView, Stamp, WorkloadView};
 
 /// Problems of one sort that are shown one by one.
 const SHOWN: usize = 8;
@@ -22,6 +22,8 @@ pub struct HealthSummary {
     pub problems: Vec<Problem>,
     /// Problems left out because there are too many of their sort.
     pub more: usize,
+    /// Whether this process writes or stands by; nothing when no lease is in use.
+    pub lease: Option<LeaseView>,
 }
 
 /// Something that is wrong.
@@ -49,6 +51,13 @@ pub(super) struct Inputs<'a> {
     pub(super) is_stopping: bool,
     pub(super) is_live: bool,
     pub(super) may_write: bool,
+    pub(super) lease: Option<LeaseView>,
+}
+
+impl Inputs<'_> {
+    fn is_standby(&self) -> bool {
+        self.lease.as_ref().is_some_and(LeaseView::is_standby)
+    }
 }
 
 pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
@@ -68,10 +77,16 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     actors(inputs.tree, &mut findings);
     let is_away = api_server::look(inputs.controllers, inputs.now, &mut findings);
     for controller in inputs.controllers {
-        connections(controller, inputs.tree, &mut findings);
+        listing(controller, inputs.tree, &mut findings);
+        if controller.listed && !inputs.is_standby() {
+            connections(controller, &mut findings);
+        }
         troubles(controller, is_away, &mut findings);
     }
     reports(inputs.workloads, &mut findings);
+    if let Some(lease) = &inputs.lease {
+        election(lease, &mut findings);
+    }
     if !inputs.may_write {
         findings.count(Level::Warn, "writes are switched off".to_owned());
         findings.add(Problem {
@@ -95,6 +110,7 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
         sentence,
         problems: findings.problems,
         more: findings.more,
+        lease: inputs.lease.clone(),
     }
 }
 
@@ -130,6 +146,13 @@ fn sentence(inputs: &Inputs<'_>, findings: &Findings) -> (Level, String) {
     }
     if let Some(words) = api_server::broken_just_now(inputs.controllers) {
         return (Level::Busy, words);
+    }
+    if let Some(lease) = inputs.lease.as_ref().filter(|it| it.is_standby()) {
+        let text = match &lease.holder {
+            Some(holder) => format!("Standing by: {holder} holds the lease"),
+            None => "Standing by: nobody is known to hold the lease".to_owned(),
+        };
+        return (Level::Good, text);
     }
     let wanted = inputs.workloads.len();
     let on_the_way = inputs.workloads.iter();
@@ -183,6 +206,24 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
     }
 }
 
+fn election(lease: &LeaseView, findings: &mut Findings) {
+    let Some(trouble) = &lease.trouble else {
+        return;
+    };
+    findings.count(Level::Warn, "the lease cannot be reached".to_owned());
+    findings.add(Problem {
+        level: Level::Warn,
+        what: "The Lease cannot be read or written".to_owned(),
+        why: Some(trouble.clone()),
+        remedy:
+            "check the API server and krane's Role for leases in its own namespace; without the \
+                 lease this process does not write"
+                .to_owned(),
+        next_try: None,
+        part: "controllers",
+    });
+}
+
 fn place(actor: &ActorView) -> String {
     match actor.controller {
         Some(controller) if controller == actor.name => format!("controller {controller}"),
@@ -191,7 +232,7 @@ fn place(actor: &ActorView) -> String {
     }
 }
 
-fn connections(controller: &ControllerView, tree: &[ActorView], findings: &mut Findings) {
+fn listing(controller: &ControllerView, tree: &[ActorView], findings: &mut Findings) {
     let name = controller.name;
     if !controller.listed {
         let mut actors = tree.iter();
@@ -212,8 +253,11 @@ fn connections(controller: &ControllerView, tree: &[ActorView], findings: &mut F
                 part: "controllers",
             });
         }
-        return;
     }
+}
+
+fn connections(controller: &ControllerView, findings: &mut Findings) {
+    let name = controller.name;
     let stream = &controller.stream;
     // One that was open since its last end is down for another reason, which nobody told yet.
     let code = stream.last_end_code.filter(|_| !stream.was_open_since);

@@ -32,6 +32,13 @@ impl Epoch {
 }
 
 impl Stamp {
+    /// A point in time that somebody else wrote, if it is one.
+    #[must_use]
+    pub fn of_unix_seconds(seconds: u64) -> Option<Self> {
+        let seconds = i64::try_from(seconds).ok()?;
+        Timestamp::from_second(seconds).ok().map(Self)
+    }
+
     /// From `earlier` to this; zero when it is not earlier.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Duration {

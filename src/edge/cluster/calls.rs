@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Response;
+use krane_actors::lease::Leadership;
 use krane_domain::refusal::Refusal;
 use kube::client::Body;
 use tokio::time::timeout;
@@ -22,6 +23,7 @@ pub struct KubeCalls {
     connection: Arc<KubeConnection>,
     timeouts: CallTimeouts,
     slots: Slots,
+    leadership: Leadership,
 }
 
 impl KubeCalls {
@@ -35,7 +37,13 @@ impl KubeCalls {
             connection,
             timeouts,
             slots: Slots::new(limits),
+            leadership: Leadership::default(),
         }
+    }
+
+    /// The same, and no write starts unless this process may write.
+    pub(super) fn led_by(self, leadership: Leadership) -> Self {
+        Self { leadership, ..self }
     }
 
     /// Sends one request about one object. Answers that are no success are `Ok` here: what they
@@ -46,9 +54,19 @@ impl KubeCalls {
 
     pub(super) async fn run_within(&self, call: &Call, most: usize) -> Result<Reply, CallError> {
         let _slot = self.slots.take().await.ok_or(CallError::Stopping)?;
+        // Here and not before: waiting for a slot takes time.
+        let permitted = if call.verb.is_write() {
+            Some(self.leadership.permit().ok_or(CallError::Standby)?)
+        } else {
+            None
+        };
         let limit = self.limit(call);
         let answer = timeout(limit, self.connection.exchange(call, most)).await;
-        answer.map_err(|_| CallError::TimedOut(limit))?
+        let answer = answer.map_err(|_| CallError::TimedOut(limit))?;
+        if let Some(write) = permitted.filter(|_| answer.is_ok()) {
+            write.answered();
+        }
+        answer
     }
 
     /// Starts a watch: waits for the headers only, and takes no slot.

@@ -76,6 +76,8 @@ pub(super) enum CallError {
     TimedOut(Duration),
     #[error("krane is stopping")]
     Stopping,
+    #[error("standby: another krane holds the lease")]
+    Standby,
 }
 
 impl From<CallError> for Refusal {
@@ -88,7 +90,8 @@ impl From<CallError> for Refusal {
             | CallError::Read { .. }
             | CallError::TooLarge { .. }
             | CallError::TimedOut(_)
-            | CallError::Stopping => (RefusalClass::Transient, 0),
+            | CallError::Stopping
+            | CallError::Standby => (RefusalClass::Transient, 0),
         };
         Self {
             class,

@@ -20,7 +20,7 @@ pub enum Verb {
     Apply,
     /// Create by POST, for objects that cannot be applied (reviews, Events).
     Create,
-    /// JSON patch with preconditions.
+    /// JSON or merge patch with preconditions.
     Patch,
     /// Delete with preconditions.
     Delete,
@@ -154,6 +154,18 @@ pub(super) fn collection_path(
     }
     path.push('/');
     path.push_str(resource.plural());
+    Ok(path)
+}
+
+/// Path of the Lease of this name, or of all in this namespace.
+pub(super) fn lease_path(namespace: &str, name: Option<&str>) -> Result<String, Refusal> {
+    let mut path = "/apis/coordination.k8s.io/v1/namespaces/".to_owned();
+    push_segment(&mut path, "namespace", namespace)?;
+    path.push_str("/leases");
+    if let Some(name) = name {
+        path.push('/');
+        push_segment(&mut path, "name", name)?;
+    }
     Ok(path)
 }
 

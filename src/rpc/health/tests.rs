@@ -8,7 +8,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
-use super::{CheckState, HealthView, Readiness, router};
+use super::{CheckState, HealthView, Readiness, Standing, router};
 
 struct Fixed {
     live: bool,
@@ -74,12 +74,29 @@ async fn a_failing_check_is_in_the_body_and_changes_no_code() {
     ]);
     let readiness = Readiness {
         ready: true,
-        stopping: false,
         checks,
+        ..Readiness::default()
     };
     let [live, ready, _] = answers(true, readiness).await;
     assert_eq!(live.0, 200);
     let body = r#"{"status":"ok","checks":{"control_plane":"fail","deployments":"ok","vault":"degraded"}}"#;
+    assert_eq!(ready, answer(200, body));
+}
+
+/// A standby serves secrets as well as the one that writes.
+#[tokio::test]
+async fn who_holds_the_lease_is_in_the_body_and_changes_no_code() {
+    let readiness = Readiness {
+        ready: true,
+        lease: Some(Standing {
+            role: "standby",
+            since: "2026-11-28T10:00:00.000Z".to_owned(),
+            holder: Some("krane-0_1f".to_owned()),
+        }),
+        ..Readiness::default()
+    };
+    let [_, ready, _] = answers(true, readiness).await;
+    let body = r#"{"status":"ok","lease":{"role":"standby","since":"2026-11-28T10:00:00.000Z","holder":"krane-0_1f"}}"#;
     assert_eq!(ready, answer(200, body));
 }
 

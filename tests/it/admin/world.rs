@@ -1,6 +1,5 @@
 //! Stores filled by hand, as actors would fill them, and the router over them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -48,8 +47,7 @@ impl HealthView for Well {
     fn readiness(&self) -> Readiness {
         Readiness {
             ready: true,
-            stopping: false,
-            checks: BTreeMap::new(),
+            ..Readiness::default()
         }
     }
 }
@@ -96,6 +94,7 @@ impl World {
             stores: vec![Arc::clone(&store)],
             health: Arc::new(Well),
             writes: Arc::new(AtomicBool::new(true)),
+            leadership: krane_actors::lease::Leadership::default(),
             epoch: Epoch::new(1_800_000_000, Duration::ZERO),
         };
         let feed = Feed::new(sources);
