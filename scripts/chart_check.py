@@ -172,10 +172,8 @@ def main():
             everything = objects
     settable = set(schema_keys(json.loads((CHART / "values.schema.json").read_text())["properties"]["config"]))
     check(settable <= keys, f"values.schema.json: krane knows no {sorted(settable - keys)}")
-    # The chart refuses leaderElection as long as krane has no lease.
-    lease = {key for key in keys if key.startswith("lease.")}
     # An id per process cannot come from a file that all processes share.
-    missing = keys - settable - written - lease - {"instance_id"}
+    missing = keys - settable - written - {"instance_id"}
     check(not missing, f"the chart cannot set {sorted(missing)}")
 
     source = list(yaml.safe_load_all((CHART / "files/rbac.yaml").read_text()))

@@ -404,10 +404,9 @@ impl Loaded {
         layers.flags(&input.flags);
         let mut reader = Reader::new(layers.tree, layers.problems, &input.env);
         let settings = assemble::settings(&mut reader, input);
-        let (tree, mut problems) = reader.finish();
+        let (tree, problems) = reader.finish();
         let effective = Effective::of(&tree);
         let in_vain = unused::set_in_vain(&effective, &Effective::of_defaults());
-        problems.extend(in_vain.iter().filter_map(SetInVain::refusal));
         let problems = problem::without_consequences(problems);
         let misspelt = flat::misspelt(&input.env);
         match settings {

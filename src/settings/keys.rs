@@ -95,6 +95,11 @@ const fn seconds_or_zero(min: u64, max: u64) -> Kind {
     }
 }
 
+const RETRY: Kind = Kind::Duration {
+    min: Duration::from_millis(100),
+    max: Duration::from_hours(1),
+    zero: false,
+};
 const DAY: u64 = 24 * 60 * 60;
 const BACKLOG: Kind = Kind::Bytes {
     min: ByteSize::from_mebibytes(1),
@@ -198,7 +203,7 @@ pub const KEYS: &[Key] = &[
     Key::new("lease.enabled", Kind::Boolean, "false"),
     Key::new("lease.duration", seconds(3, 60 * 60), "15s"),
     Key::new("lease.renew", seconds(1, 60 * 60), "10s"),
-    Key::new("lease.retry", seconds(1, 60 * 60), "2s"),
+    Key::new("lease.retry", RETRY, "2s"),
     Key::new("admin.listen", Kind::Address, "127.0.0.1:9091").flag("--admin-listen"),
     Key::new("admin.token", Kind::Token, "/etc/krane/admin-token"),
     Key::new("admin.actions", Kind::Boolean, "false"),

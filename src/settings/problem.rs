@@ -89,9 +89,6 @@ pub enum ProblemKind {
     /// Two settings contradict each other.
     #[error("{0}")]
     Conflict(String),
-    /// A setting that must not be ignored, and that this version cannot do.
-    #[error("is set, and {0}")]
-    NotSupported(&'static str),
 }
 
 impl ProblemKind {
@@ -115,7 +112,6 @@ impl ProblemKind {
             Self::HalfSet(_) => "krane::config::half_set",
             Self::PortTaken(_) => "krane::config::port_taken",
             Self::Conflict(_) => "krane::config::conflict",
-            Self::NotSupported(_) => "krane::config::not_supported",
         }
     }
 }
@@ -161,7 +157,6 @@ pub(super) fn without_consequences(mut problems: Vec<Problem>) -> Vec<Problem> {
                     | ProblemKind::HalfSet(_)
                     | ProblemKind::PortTaken(_)
                     | ProblemKind::Conflict(_)
-                    | ProblemKind::NotSupported(_)
             )
         });
     }

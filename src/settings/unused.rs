@@ -4,7 +4,6 @@
 //! a key belongs to takes the key out of the table; a test compares it with the code.
 
 use super::effective::Effective;
-use super::problem::{Problem, ProblemKind};
 use super::raw::Origin;
 
 /// A key without a part behind it.
@@ -14,22 +13,11 @@ pub struct UnusedKey {
     pub path: &'static str,
     /// What an operator would expect of it, and does not get: "no secrets are served".
     pub missing: &'static str,
-    /// What to do instead, when krane refuses to run like this.
-    pub refusal: Option<&'static str>,
 }
 
 impl UnusedKey {
     const fn new(path: &'static str, missing: &'static str) -> Self {
-        Self {
-            path,
-            missing,
-            refusal: None,
-        }
-    }
-
-    const fn refused(mut self, remedy: &'static str) -> Self {
-        self.refusal = Some(remedy);
-        self
+        Self { path, missing }
     }
 }
 
@@ -56,20 +44,6 @@ pub struct SetInVain {
     pub key: UnusedKey,
     /// Who set it.
     pub origin: Origin,
-}
-
-impl SetInVain {
-    /// The problem it is, when krane does not run like this.
-    pub(super) fn refusal(&self) -> Option<Problem> {
-        let remedy = self.key.refusal?;
-        Some(Problem {
-            key: self.key.path.to_owned(),
-            value: None,
-            origin: Some(self.origin.clone()),
-            kind: ProblemKind::NotSupported(self.key.missing),
-            help: remedy.to_owned(),
-        })
-    }
 }
 
 /// What in this configuration has no effect. An equal value in another form counts as set.

@@ -180,21 +180,25 @@ fn the_effective_configuration_is_toml_with_origins_and_masked_secrets() {
     assert_eq!(parsed["control"]["max_backlog"].as_str(), Some("256MiB"));
 }
 
-/// Two processes that both believe to be the one writer are worse than none.
 #[test]
-fn a_lease_that_does_not_exist_is_refused_by_check_and_start() {
-    for verb in ["check-config", "run"] {
-        let ended = Krane::configured(&[verb])
+fn a_lease_is_taken_as_it_is_set_and_its_timings_have_to_fit() {
+    let check = |retry| {
+        Krane::configured(&["check-config"])
             .env("KRANE__LEASE__ENABLED", "true")
-            .end();
-        assert_eq!((ended.code, ended.stdout.as_str()), (78, ""), "{verb}");
-        for words in [
-            "✗ lease.enabled is set, and this version has no lease",
-            "from   environment variable KRANE__LEASE__ENABLED",
-            "run one replica with lease.enabled=false",
-        ] {
-            assert!(ended.stderr.contains(words), "{}", ended.stderr);
-        }
+            .env("KRANE__LEASE__RETRY", retry)
+            .end()
+    };
+    let ended = check("300ms");
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(
+        !ended.stderr.contains("lease"),
+        "nothing is in vain: {}",
+        ended.stderr
+    );
+    for (retry, words) in [("11s", "must be less than lease.renew"), ("50ms", "100ms")] {
+        let ended = check(retry);
+        assert_eq!(ended.code, 78, "{retry}");
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
     }
 }
 

@@ -227,7 +227,7 @@ annotations:
 {{- if not $values.controlPlane.url }}{{ fail "controlPlane.url is required, for example --set controlPlane.url=https://control.example.com" }}{{ end }}
 {{- if not $values.controlPlane.existingSecret }}{{ fail "controlPlane.existingSecret is required: the name of a Secret with the control plane's token under the key controlPlane.existingSecretKey" }}{{ end }}
 {{- end }}
-{{- if or (gt (int $values.replicaCount) 1) $values.leaderElection.enabled }}{{ fail "this version of krane has no lease, so every process would write: keep replicaCount=1 and leaderElection.enabled=false" }}{{ end }}
+{{- if and (gt (int $values.replicaCount) 1) (not $values.leaderElection.enabled) (ne (toString $values.rbac.lease) "true") }}{{ fail "several replicas need leaderElection.enabled=true, or all of them write (values-ha.yaml); rbac.lease=true says that existingConfigMap or extraEnv sets lease.enabled" }}{{ end }}
 {{- if and $values.registry.url (not (and $values.registry.username $values.registry.existingSecret)) }}{{ fail "registry.url needs registry.username and registry.existingSecret" }}{{ end }}
 {{- with $values.vault }}
 {{- if and .url .embedded.existingSecret }}{{ fail "set vault.url or vault.embedded.existingSecret, not both" }}{{ end }}

@@ -225,15 +225,6 @@ fn the_first_error_of_a_file_is_told_and_its_help_fits() {
 }
 
 #[test]
-fn what_must_not_be_ignored_is_a_problem() {
-    Given::required().set("lease.enabled", "true").refused(
-        "lease.enabled is set, and this version has no lease, every process writes; \
-         from flag --set; run one replica with lease.enabled=false \
-         (chart: replicaCount=1, leaderElection.enabled=false)",
-    );
-}
-
-#[test]
 fn a_misspelt_flat_variable_is_told_and_other_peoples_are_not() {
     let misspelt = |given: &Given| match given.load() {
         Ok(loaded) => loaded.misspelt,
