@@ -28,6 +28,10 @@ sim *ARGS:
 e2e *ARGS:
     scripts/e2e {{ARGS}}
 
+# 200 pauses, kills and partitions of two processes on one Lease; KRANE_LEASE_SEED repeats a run
+lease-nightly:
+    KRANE_LEASE_FAULTS="${KRANE_LEASE_FAULTS:-200}" scripts/e2e lease::chaos --nocapture
+
 # Latencies, writes and throughput on a real Kubernetes control plane, with their targets
 bench *ARGS:
     scripts/bench {{ARGS}}

@@ -8,6 +8,7 @@
 mod admin;
 mod disruptions;
 mod in_pod;
+mod leases;
 mod refusals;
 mod twins;
 

@@ -14,6 +14,7 @@ mod faults;
 mod first;
 mod hostile;
 mod isolation;
+mod lease;
 mod lifecycle;
 mod outages;
 mod pods;

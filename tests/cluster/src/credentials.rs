@@ -92,7 +92,9 @@ impl Credentials {
                 "certificate-authority-data": STANDARD.encode(&self.authority),
             }}],
             "users": [{"name": user, "user": {"token": token}}],
-            "contexts": [{"name": "testcluster", "context": {"cluster": "testcluster", "user": user}}],
+            "contexts": [{"name": "testcluster", "context": {
+                "cluster": "testcluster", "user": user, "namespace": crate::objects::KRANE,
+            }}],
             "current-context": "testcluster",
         })
         .to_string()

@@ -70,6 +70,8 @@ impl Action {
 type Script = Arc<dyn Fn(&Call) -> Action + Send + Sync>;
 
 struct State {
+    /// Added to the user agent, so that the audit log tells by which way a request came.
+    mark: String,
     script: Mutex<Script>,
     records: Mutex<Vec<Recorded>>,
     changed: Notify,
@@ -88,6 +90,11 @@ pub struct Proxy {
 impl Proxy {
     /// To the cluster of this world, as krane.
     pub async fn start(world: &World) -> Outcome<Self> {
+        Self::marked(world, "").await
+    }
+
+    /// The same; every request has this word at the end of its user agent.
+    pub async fn marked(world: &World, mark: &str) -> Outcome<Self> {
         let client = client_of(world.kubeconfig()).await?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -95,6 +102,7 @@ impl Proxy {
         let kubeconfig = folder.path().join("kubeconfig");
         fs::write(&kubeconfig, kubeconfig_for(address))?;
         let state = Arc::new(State {
+            mark: mark.to_owned(),
             script: Mutex::new(Arc::new(|_: &Call| Action::Pass)),
             records: Mutex::default(),
             changed: Notify::new(),
@@ -183,7 +191,9 @@ fn kubeconfig_for(address: SocketAddr) -> String {
         "apiVersion": "v1", "kind": "Config", "current-context": "proxy",
         "clusters": [{"name": "proxy", "cluster": {"server": format!("http://{address}")}}],
         "users": [{"name": "krane", "user": {"token": "eyJ-the-proxy-puts-the-real-one"}}],
-        "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "krane"}}],
+        "contexts": [{"name": "proxy", "context": {
+            "cluster": "proxy", "user": "krane", "namespace": "krane",
+        }}],
     })
     .to_string()
 }

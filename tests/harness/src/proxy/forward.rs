@@ -80,7 +80,7 @@ async fn handle(request: Request<Incoming>, client: Client, state: &State) -> io
             return answer.body(body).map_err(io::Error::other);
         }
     }
-    let answer = forward(parts, body, &client).await?;
+    let answer = forward(parts, body, &client, &state.mark).await?;
     state.answered(call.number, answer.status());
     match action {
         Action::Swallow => pending().await,
@@ -97,10 +97,21 @@ async fn forward(
     mut parts: http::request::Parts,
     body: Bytes,
     client: &Client,
+    mark: &str,
 ) -> io::Result<Answer> {
     // The client puts its own.
     parts.headers.remove(header::AUTHORIZATION);
     parts.headers.remove(header::HOST);
+    if !mark.is_empty() {
+        let agent = parts.headers.get(header::USER_AGENT);
+        let agent = agent
+            .and_then(|agent| agent.to_str().ok())
+            .unwrap_or_default();
+        let marked = format!("{agent} {mark}")
+            .parse()
+            .map_err(io::Error::other)?;
+        parts.headers.insert(header::USER_AGENT, marked);
+    }
     let request = Request::from_parts(parts, kube::client::Body::from(body.to_vec()));
     let answer = client.send(request).await.map_err(io::Error::other)?;
     let (mut parts, body) = answer.into_parts();
