@@ -272,7 +272,7 @@ async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop>
         {
             memory.outbox.observe_gone(key, id, now);
         }
-        memory.to_observe.insert(key.clone());
+        memory.observe([key.clone()]);
     });
     Ok(Outcome::Done {
         live: None,

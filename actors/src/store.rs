@@ -31,6 +31,8 @@ use crate::watch::WatchFailure;
 
 mod snapshot;
 mod terms;
+#[cfg(test)]
+mod tests;
 
 pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};
 
@@ -281,7 +283,15 @@ impl Memory {
         for key in &effects.look {
             self.backlog.look(key, now);
         }
-        self.to_observe.extend(effects.observe);
+        self.observe(effects.observe);
+    }
+
+    /// The status of these workloads may have changed. Nobody takes them off the list where nothing
+    /// is reported.
+    pub fn observe(&mut self, keys: impl IntoIterator<Item = ObjectKey>) {
+        if self.view.controller().has_reports() {
+            self.to_observe.extend(keys);
+        }
     }
 
     /// Something was seen by a watch.

@@ -66,6 +66,11 @@ impl View {
         }
     }
 
+    /// Whose view it is.
+    pub const fn controller(&self) -> Controller {
+        self.controller
+    }
+
     /// An object as seen by a list, a watch or an answer to a write.
     pub fn insert(&mut self, live: impl Into<Arc<LiveObject>>) -> Effects {
         let live = live.into();

@@ -311,7 +311,7 @@ async fn write(
                     None => memory.fuses.remove(reference),
                 };
                 let effects = memory.view.insert(Arc::clone(&live));
-                memory.to_observe.extend(effects.observe);
+                memory.observe(effects.observe);
                 // What our own write did to the view needs no second look; what it did to
                 // objects shared with others does.
                 for key in effects.look {
@@ -352,7 +352,7 @@ async fn adopt(rendered: &Rendered, uid: &str, context: &LaneContext) -> Result<
             context.metrics.apply_writes.inc();
             context.store.with(|memory| {
                 let effects = memory.view.insert(live);
-                memory.to_observe.extend(effects.observe);
+                memory.observe(effects.observe);
             });
             Ok(true)
         }
@@ -389,7 +389,7 @@ async fn refresh(
             let live = Arc::new(live);
             context.store.with(|memory| {
                 let effects = memory.view.insert(Arc::clone(&live));
-                memory.to_observe.extend(effects.observe);
+                memory.observe(effects.observe);
             });
             Ok(Some(live))
         }
@@ -440,7 +440,7 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<(
             context.store.with(|memory| {
                 memory.fuses.remove(reference);
                 let effects = memory.view.remove(reference, &live.uid, view::GONE);
-                memory.to_observe.extend(effects.observe);
+                memory.observe(effects.observe);
                 for key in effects.look {
                     if matches!(key, krane_domain::ids::WorkKey::Shared(_)) {
                         memory.backlog.look(&key, now);
