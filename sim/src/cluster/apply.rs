@@ -129,8 +129,14 @@ pub(super) fn update(
     let time = &writer.time;
     if &*writer.subresource == "scale" {
         // A scale of zero is not written: it takes the field from whoever has it, and owns nothing.
+        // A field that nobody has is not followed.
         let (old, new) = (scale_of(old), scale_of(&value));
-        own(root, &old, &new, &manager, time, &mut managers);
+        let replicas = fields(root, &json!({"spec": {"replicas": 1}}));
+        let owns =
+            |owned: &super::ownership::Owned| !owned.fields.intersection(&replicas).is_empty();
+        if managers.0.values().any(owns) {
+            own(root, &old, &new, &manager, time, &mut managers);
+        }
     } else {
         own(root, old, &value, &manager, time, &mut managers);
     }

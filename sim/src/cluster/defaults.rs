@@ -25,16 +25,40 @@ fn service(object: &mut Value) {
     let spec = &mut object["spec"];
     default(spec, "type", json!("ClusterIP"));
     default(spec, "sessionAffinity", json!("None"));
-    default(spec, "internalTrafficPolicy", json!("Cluster"));
-    default(spec, "ipFamilies", json!(["IPv4"]));
-    default(spec, "ipFamilyPolicy", json!("SingleStack"));
-    if spec["clusterIP"] == "None" {
-        default(spec, "clusterIPs", json!(["None"]));
+    if spec["sessionAffinity"] == "ClientIP" {
+        if spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].is_null() {
+            spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": 10800}});
+        }
+    } else if let Some(fields) = spec.as_object_mut() {
+        fields.remove("sessionAffinityConfig");
+    }
+    if spec["type"] != "ExternalName" {
+        default(spec, "internalTrafficPolicy", json!("Cluster"));
+    } else if let Some(fields) = spec.as_object_mut() {
+        fields.remove("internalTrafficPolicy");
+    }
+    if is_open_to_others(spec) {
+        default(spec, "externalTrafficPolicy", json!("Cluster"));
+    }
+    if spec["type"] == "LoadBalancer" {
+        default(spec, "allocateLoadBalancerNodePorts", json!(true));
     }
     for port in items(spec, "ports") {
         default(port, "protocol", json!("TCP"));
         let number = port["port"].clone();
         default(port, "targetPort", number);
+    }
+}
+
+/// Whether a Service is reached from outside the cluster.
+pub(super) fn is_open_to_others(spec: &Value) -> bool {
+    let has_addresses = spec["externalIPs"]
+        .as_array()
+        .is_some_and(|addresses| !addresses.is_empty());
+    match spec["type"].as_str() {
+        Some("NodePort" | "LoadBalancer") => true,
+        Some("ClusterIP") => has_addresses,
+        _ => false,
     }
 }
 
@@ -64,12 +88,13 @@ fn namespace(object: &mut Value) {
     default(object, "status", json!({}));
 }
 
-fn items<'a>(parent: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
+/// The items of a list in an object.
+pub(super) fn items<'a>(parent: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
     let list = parent.get_mut(key).and_then(Value::as_array_mut);
     list.into_iter().flatten()
 }
 
-fn default(object: &mut Value, key: &str, value: Value) {
+pub(super) fn default(object: &mut Value, key: &str, value: Value) {
     if object.is_null() {
         *object = Value::Object(Map::new());
     }

@@ -15,6 +15,28 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) struct Nodes(Vec<Node>);
 
+/// Addresses and ports that Services get.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Addresses {
+    services: u32,
+    node_ports: u32,
+}
+
+impl Addresses {
+    /// An address nobody had before.
+    pub(super) fn service(&mut self) -> String {
+        self.services += 1;
+        let (high, low) = (self.services >> 8 & 0xff, self.services & 0xff);
+        format!("10.255.{high}.{low}")
+    }
+
+    /// A port of every node that nobody had before.
+    pub(super) fn node_port(&mut self) -> u32 {
+        self.node_ports += 1;
+        30_000 + self.node_ports % 2767
+    }
+}
+
 impl Nodes {
     pub(super) fn new(count: usize) -> Self {
         let nodes = (0..count).map(|number| Node {

@@ -1,6 +1,7 @@
 //! Scheduler, kubelets and node controller: the life of a pod after it was created.
 
 mod behaviour;
+mod secrets;
 mod status;
 
 use std::sync::Arc;
@@ -17,8 +18,11 @@ use super::world::World;
 const KUBELET: &str = "kubelet";
 const SCHEDULER: &str = "kube-scheduler";
 
-/// A pod came, got a node, or is to go.
+/// A pod came, got a node, or is to go; or a Secret came that one waits for.
 pub(super) fn notice(world: &mut World, event: &Event) {
+    if event.key.kind == "Secret" && event.before.is_none() {
+        secrets::wake(world, &event.key);
+    }
     let Some(pod) = event.after.as_ref().filter(|_| event.key.kind == "Pod") else {
         return;
     };
@@ -73,7 +77,9 @@ pub(super) fn step(world: &mut World, key: &Key, uid: &Arc<str>, step: PodStep) 
         }
         _ if is_lost || pod.is_terminating() || status::is_over(pod.value()) => {}
         PodStep::Start => {
-            start(world, key, behaviour);
+            if !start(world, key, behaviour) {
+                return;
+            }
             match behaviour {
                 Behaviour::Well => next(world, pace.ready, PodStep::BecomeReady),
                 Behaviour::Slow => next(world, pace.ready * 3, PodStep::BecomeReady),
@@ -89,6 +95,7 @@ pub(super) fn step(world: &mut World, key: &Key, uid: &Arc<str>, step: PodStep) 
                 next(world, pace.ready, PodStep::BecomeReady);
             }
         }
+        PodStep::BecomeReady if secrets::is_waiting(&pod) => {}
         PodStep::BecomeReady => world.set_ready(key, true),
         PodStep::Restart => {
             world.write_pod(key, status::restart);
@@ -126,13 +133,22 @@ fn bind(world: &mut World, key: &Key) -> bool {
     true
 }
 
-fn start(world: &mut World, key: &Key, behaviour: Behaviour) {
+/// Whether its containers run now.
+fn start(world: &mut World, key: &Key, behaviour: Behaviour) -> bool {
     let pod = world.store.get(key).cloned();
     let Some(pod) = pod.filter(|_| behaviour != Behaviour::Pending) else {
-        return;
+        return false;
     };
+    let missing = secrets::missing(world, key, pod.value());
+    let known = &pod.value()["status"]["podIP"];
+    if missing.is_some() && known.is_string() {
+        return false;
+    }
     let node = pod.value()["spec"]["nodeName"].as_str().unwrap_or_default();
-    let address = world.nodes.address(node);
+    let address = match known.as_str() {
+        Some(known) => known.to_owned(),
+        None => world.nodes.address(node),
+    };
     let spec = pod.value()["spec"].clone();
     world.write_pod(key, |status, now| {
         status["podIP"] = json!(address);
@@ -140,7 +156,11 @@ fn start(world: &mut World, key: &Key, behaviour: Behaviour) {
         status["hostIP"] = json!("127.0.0.1");
         status["startTime"] = json!(now);
         status::started(status, &spec, behaviour, now);
+        if let Some(name) = &missing {
+            status::wait_for_secret(status, name);
+        }
     });
+    missing.is_none()
 }
 
 /// The containers have ended; the kubelet lets the pod go.
@@ -259,6 +279,7 @@ impl World {
             let step = match Behaviour::of(pod.value()) {
                 _ if pod.is_terminating() => PodStep::End,
                 _ if pod.value()["status"]["podIP"].is_null() => PodStep::Start,
+                _ if secrets::is_waiting(&pod) => PodStep::Start,
                 Behaviour::Well | Behaviour::Slow | Behaviour::Stuck => PodStep::BecomeReady,
                 Behaviour::Pending
                 | Behaviour::ImagePull

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::apply::{Owned, Writer, apply, update};
 use super::refusals::{self, Broken, Status};
 use super::schema::Kind;
+use super::services;
 use super::store::{Key, Version};
 use super::validate;
 use super::world::World;
@@ -146,6 +147,9 @@ impl World {
             metadata["generation"] = json!(1);
         }
         first_status(kind, value);
+        if kind.name == "Service" {
+            services::prepare(self, value, None);
+        }
         let broken = validate::created(kind, value);
         if !broken.is_empty() {
             return Err(refusals::invalid(kind, &key.name, &broken));
@@ -170,6 +174,9 @@ impl World {
         }
         let old = live.value();
         keep_own_part(&mut object.value, old, subresource);
+        if kind.name == "Service" && subresource.is_empty() {
+            services::prepare(self, &mut object.value, Some(old));
+        }
         let uid = object.value["metadata"]["uid"].clone();
         let metadata = &mut object.value["metadata"];
         for field in [
@@ -185,7 +192,10 @@ impl World {
         if !uid.is_null() && uid != old["metadata"]["uid"] {
             broken.push(Broken::invalid("metadata.uid", &uid, "field is immutable"));
         }
-        if has_generation(kind) && differs_in_spec(&object.value, old) {
+        // Of a Deployment annotations count as well.
+        let is_annotated = kind.name == "Deployment"
+            && object.value["metadata"]["annotations"] != old["metadata"]["annotations"];
+        if has_generation(kind) && (differs_in_spec(&object.value, old) || is_annotated) {
             let generation = old["metadata"]["generation"].as_u64().unwrap_or(1);
             object.value["metadata"]["generation"] = json!(generation + 1);
         }
@@ -366,6 +376,13 @@ fn first_status(kind: &Kind, value: &mut Value) {
     match kind.name {
         "ReplicaSet" => value["status"] = json!({"replicas": 0}),
         "Deployment" => value["status"] = json!({}),
+        "Service" => value["status"] = json!({"loadBalancer": {}}),
+        "PodDisruptionBudget" => {
+            value["status"] = json!({
+                "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0,
+                "expectedPods": 0,
+            });
+        }
         "Namespace" => {
             value["spec"] = json!({"finalizers": ["kubernetes"]});
             value["status"] = json!({"phase": "Active"});

@@ -3,6 +3,7 @@
 mod metadata;
 mod pod;
 mod policy;
+mod service;
 
 use krane_domain::object::Resource;
 use serde_json::Value;
@@ -16,7 +17,13 @@ pub(super) fn created(kind: &Kind, object: &Value) -> Vec<Broken> {
     let mut broken = metadata::broken(object, kind.name == Resource::Namespace.kind());
     match kind.name {
         "Pod" => pod::pod_spec("spec", &object["spec"], &mut broken),
-        "ReplicaSet" | "Deployment" => workload(object, &mut broken),
+        "ReplicaSet" => workload(object, &mut broken),
+        "Deployment" => {
+            workload(object, &mut broken);
+            service::rollout(object, &mut broken);
+        }
+        "Service" => service::service(object, &mut broken),
+        "PodDisruptionBudget" => service::disruption_budget(object, &mut broken),
         "Secret" => secret(object, &mut broken),
         "CiliumNetworkPolicy" => policy::broken(object, &mut broken),
         _ => {}
@@ -36,6 +43,7 @@ pub(super) fn updated(kind: &Kind, new: &Value, old: &Value) -> Vec<Broken> {
     match kind.name {
         "ReplicaSet" | "Deployment" => immutable("/spec/selector", "spec.selector"),
         "Secret" => immutable("/type", "type"),
+        "Service" => service::service_change(new, old, &mut broken),
         _ => {}
     }
     if kind.name == "Secret" && old["immutable"] == true {

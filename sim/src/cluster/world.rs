@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::agenda::{Agenda, Task};
 use super::apply::Owned;
 use super::clock::Clock;
-use super::nodes::Nodes;
+use super::nodes::{Addresses, Nodes};
 use super::options::Options;
 use super::store::{Event, Key, Store, Version, owners};
-use super::{garbage, namespaces, pods, replica_sets};
+use super::{deployments, garbage, namespaces, pods, replica_sets};
 use crate::bell::{Bell, Listener};
 
 pub(super) struct World {
@@ -22,6 +22,7 @@ pub(super) struct World {
     pub(super) store: Store,
     pub(super) agenda: Agenda,
     pub(super) nodes: Nodes,
+    pub(super) addresses: Addresses,
     /// Kinds whose definition is not there.
     pub(super) absent_kinds: BTreeSet<&'static str>,
     /// Kinds whose definition is being removed.
@@ -41,6 +42,7 @@ impl World {
             store: Store::new(options.history),
             agenda: Agenda::default(),
             nodes: Nodes::new(options.nodes),
+            addresses: Addresses::default(),
             absent_kinds: BTreeSet::new(),
             terminating_kinds: BTreeSet::new(),
             removals: BTreeMap::new(),
@@ -106,6 +108,7 @@ impl World {
 
     fn follow_up(&mut self, event: &Event) {
         if self.options.has_controllers {
+            deployments::notice(self, event);
             replica_sets::notice(self, event);
             pods::notice(self, event);
             garbage::notice(self, event);
@@ -124,6 +127,7 @@ impl World {
 
     fn carry_out(&mut self, task: Task) {
         match task {
+            Task::Sync(key) if key.kind == "Deployment" => deployments::sync(self, &key),
             Task::Sync(key) if key.kind == "ReplicaSet" => replica_sets::sync(self, &key),
             Task::Sync(key) if key.kind == "Namespace" => namespaces::sync(self, &key),
             Task::Sync(_) => {}

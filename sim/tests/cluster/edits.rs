@@ -5,13 +5,13 @@ use krane_actors::ports::Cluster;
 use krane_domain::drift::{self, Decision};
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_sim::cluster::{Admin, Options, Patch, SimClient, SimCluster};
-use krane_testcontract::edits::{
-    AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS, Edit, POLICY_EDITS, POLICY_INTRUSIONS,
-    REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
-};
+use krane_testcontract::edits::{Change, DEPLOYMENT_EXEMPT, Edit, undone};
 use krane_testcontract::memory::Somebody;
 use krane_testcontract::other::Other;
 use krane_testcontract::sequences::{autoscaler, policy, replica_set};
+use krane_testcontract::sequences::{
+    deployment, disruption_budget, gossip_policy, headless_service, service,
+};
 use serde_json::{Value, json};
 
 fn cluster() -> (SimClient, Admin) {
@@ -26,6 +26,46 @@ fn cluster() -> (SimClient, Admin) {
 async fn decide(client: &SimClient, rendered: &Rendered) -> Decision {
     let live = client.get(&rendered.reference).await.unwrap();
     drift::decide(rendered, live.as_ref(), None, 0)
+}
+
+/// What krane does until there is nothing left to do.
+async fn restore(client: &SimClient, rendered: &Rendered) {
+    let object = &rendered.reference;
+    for _ in 0..6 {
+        match decide(client, rendered).await {
+            Decision::InPlace => break,
+            Decision::Adopt { uid, .. } => {
+                client.adopt(object, &uid).await.unwrap();
+                client.apply(rendered, Some(&uid)).await.unwrap();
+            }
+            // The label is back with the next apply.
+            Decision::NotOurs | Decision::Update { .. } => {
+                client.apply(rendered, None).await.unwrap();
+            }
+            // Only the service of another sort than ours.
+            Decision::Recreate { uid } if object.resource == Resource::Service => {
+                client.delete(object, &uid).await.unwrap();
+                client.apply(rendered, None).await.unwrap();
+            }
+            other @ (Decision::Create
+            | Decision::Terminating
+            | Decision::Held { .. }
+            | Decision::Recreate { .. }
+            | Decision::Refuse(_)) => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The parts that krane alone decides about, without addresses that are chosen for it.
+fn wanted(object: &Value) -> Value {
+    let mut spec = object["spec"].clone();
+    if spec["clusterIP"] != "None"
+        && let Some(fields) = spec.as_object_mut()
+    {
+        fields.remove("clusterIP");
+        fields.remove("clusterIPs");
+    }
+    json!([spec, object["specs"]])
 }
 
 /// After the edit krane must find something to do, and come to an end with the object as before.
@@ -44,46 +84,82 @@ async fn is_undone(rendered: &Rendered, edit: &Edit) {
         Decision::InPlace,
         "{edit:?}"
     );
-    for _ in 0..6 {
-        match decide(&client, rendered).await {
-            Decision::InPlace => break,
-            Decision::Adopt { uid, .. } => {
-                client.adopt(object, &uid).await.unwrap();
-                client.apply(rendered, Some(&uid)).await.unwrap();
-            }
-            // The label is back with the next apply.
-            Decision::NotOurs | Decision::Update { .. } => {
-                client.apply(rendered, None).await.unwrap();
-            }
-            other @ (Decision::Create
-            | Decision::Terminating
-            | Decision::Held { .. }
-            | Decision::Recreate { .. }
-            | Decision::Refuse(_)) => panic!("{edit:?}: {other:?}"),
-        }
-    }
+    restore(&client, rendered).await;
     assert_eq!(
         decide(&client, rendered).await,
         Decision::InPlace,
         "{edit:?}"
     );
     let after = admin.get(object).unwrap();
-    for part in ["spec", "specs"] {
-        assert_eq!(after.get(part), intact.get(part), "{edit:?}");
-    }
+    assert_eq!(wanted(&after), wanted(&intact), "{edit:?}");
 }
 
 /// As a real API server does (tests/contract).
 #[tokio::test]
 async fn every_edit_is_seen_and_undone() {
-    for edit in REPLICA_SET_EDITS.iter().chain(&REPLICA_SET_INTRUSIONS) {
-        is_undone(&replica_set("ws", "app"), edit).await;
+    for rendered in [
+        replica_set("ws", "app"),
+        deployment("ws", "app"),
+        service("ws", "app"),
+        headless_service("ws", "app"),
+        disruption_budget("ws", "app"),
+        policy("ws", "policy"),
+        gossip_policy("ws", "app"),
+        autoscaler("ws", "app"),
+    ] {
+        for edit in undone(&rendered) {
+            is_undone(&rendered, &edit).await;
+        }
     }
-    for edit in POLICY_EDITS.iter().chain(&POLICY_INTRUSIONS) {
-        is_undone(&policy("ws", "policy"), edit).await;
+}
+
+/// What rolls the pods stays, also when krane writes something else (D11a).
+#[tokio::test]
+async fn what_rolls_pods_is_left_where_it_is() {
+    let rendered = deployment("ws", "app");
+    for edit in &DEPLOYMENT_EXEMPT {
+        let (client, admin) = cluster();
+        let somebody = Somebody(admin.clone());
+        let object = &rendered.reference;
+        client.apply(&rendered, None).await.unwrap();
+        let change = (edit.change)(&admin.get(object).unwrap());
+        somebody.change(object, change).await.unwrap();
+        assert_eq!(
+            decide(&client, &rendered).await,
+            Decision::InPlace,
+            "{edit:?}"
+        );
+        let rolled = admin.get(object).unwrap();
+        let more = Change::Merge(json!({"spec": {"paused": true, "replicas": 9}}));
+        somebody.change(object, more).await.unwrap();
+        restore(&client, &rendered).await;
+        assert_eq!(
+            admin.get(object).unwrap()["spec"],
+            rolled["spec"],
+            "{edit:?}"
+        );
     }
-    for edit in AUTOSCALER_EDITS.iter().chain(&AUTOSCALER_INTRUSIONS) {
-        is_undone(&autoscaler("ws", "app"), edit).await;
+}
+
+/// Headless or not is for life; one that somebody put in place of ours is made anew.
+#[tokio::test]
+async fn a_service_of_the_other_sort_is_made_anew() {
+    for (ours, sort) in [
+        (service("ws", "app"), Some("None")),
+        (headless_service("ws", "app"), None),
+    ] {
+        let (client, admin) = cluster();
+        let mut theirs = ours.body.clone();
+        match sort {
+            Some(sort) => theirs["spec"]["clusterIP"] = json!(sort),
+            None => drop(theirs["spec"].as_object_mut().unwrap().remove("clusterIP")),
+        }
+        admin.create(theirs, "somebody").unwrap();
+        let decision = decide(&client, &ours).await;
+        assert!(
+            matches!(decision, Decision::Recreate { .. }),
+            "{decision:?}"
+        );
     }
 }
 
@@ -95,20 +171,23 @@ fn managers(object: &Value) -> Vec<(&str, &Value)> {
     named.collect()
 }
 
-/// The number is left out of what is written, so it is taken from its owner and belongs to nobody.
+/// A number of zero is left out of what is written, so it is taken from its owner and belongs to
+/// nobody; what belongs to nobody is not followed by the scale endpoint either.
 #[tokio::test]
-async fn scaling_to_zero_owns_nothing_and_to_more_does() {
+async fn scaling_to_more_takes_the_number_over_and_to_zero_gives_it_to_nobody() {
     let (client, admin) = cluster();
     let rendered = replica_set("ws", "app");
     client.apply(&rendered, None).await.unwrap();
-    let none = admin.scale(&rendered.reference, 0, "hpa").unwrap();
-    let [("krane", fields)] = managers(&none)[..] else {
-        panic!("{none}")
-    };
-    assert!(fields["f:spec"].get("f:replicas").is_none());
     let three = admin.scale(&rendered.reference, 3, "hpa").unwrap();
     let owned = json!({"f:spec": {"f:replicas": {}}});
     assert!(managers(&three).contains(&("hpa", &owned)));
+    for replicas in [0, 4] {
+        let scaled = admin.scale(&rendered.reference, replicas, "hpa").unwrap();
+        let [("krane", fields)] = managers(&scaled)[..] else {
+            panic!("{scaled}")
+        };
+        assert!(fields["f:spec"].get("f:replicas").is_none());
+    }
 }
 
 #[tokio::test]

@@ -6,5 +6,6 @@
 )]
 
 mod contract;
+mod deployments;
 mod edits;
 mod life;

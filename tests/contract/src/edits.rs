@@ -2,20 +2,27 @@
 //! plain apply undoes, and those that need the exclusive subtrees (D11a).
 
 mod autoscaler;
+mod deployment;
+mod disruption_budget;
 mod namespace;
 mod policy;
 mod replica_set;
 mod secret;
+mod service;
 
 use std::fmt;
 
+use krane_domain::object::{Rendered, Resource};
 use serde_json::{Value, json};
 
 pub use autoscaler::{AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS};
+pub use deployment::{DEPLOYMENT_EDITS, DEPLOYMENT_EXEMPT, DEPLOYMENT_INTRUSIONS};
+pub use disruption_budget::{DISRUPTION_BUDGET_EDITS, DISRUPTION_BUDGET_INTRUSIONS};
 pub use namespace::NAMESPACE_EDITS;
 pub use policy::{POLICY_EDITS, POLICY_INTRUSIONS};
 pub use replica_set::{REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS};
 pub use secret::{SECRET_EDITS, SECRET_INTRUSIONS};
+pub use service::{ADDRESS_INTRUSIONS, HEADLESS_INTRUSIONS, SERVICE_EDITS, SERVICE_INTRUSIONS};
 
 /// Changes one object in one way.
 #[derive(Clone, Copy)]
@@ -49,6 +56,33 @@ pub enum Change {
     Propose(&'static str, Value),
     /// The whole object put in its place, as `kubectl replace`.
     Put(Value),
+}
+
+/// Every edit that krane undoes of an object of this kind.
+pub fn undone(object: &Rendered) -> Vec<Edit> {
+    match object.reference.resource {
+        Resource::ReplicaSet => [&REPLICA_SET_EDITS[..], &REPLICA_SET_INTRUSIONS].concat(),
+        Resource::Deployment => [&DEPLOYMENT_EDITS[..], &DEPLOYMENT_INTRUSIONS].concat(),
+        Resource::Service => {
+            let is_headless = object.body["spec"]["clusterIP"] == "None";
+            let of_its_kind = if is_headless {
+                &HEADLESS_INTRUSIONS[..]
+            } else {
+                &ADDRESS_INTRUSIONS
+            };
+            [&SERVICE_EDITS[..], &SERVICE_INTRUSIONS, of_its_kind].concat()
+        }
+        Resource::PodDisruptionBudget => {
+            [&DISRUPTION_BUDGET_EDITS[..], &DISRUPTION_BUDGET_INTRUSIONS].concat()
+        }
+        Resource::HorizontalPodAutoscaler => {
+            [&AUTOSCALER_EDITS[..], &AUTOSCALER_INTRUSIONS].concat()
+        }
+        Resource::CiliumNetworkPolicy => [&POLICY_EDITS[..], &POLICY_INTRUSIONS].concat(),
+        Resource::Secret => [&SECRET_EDITS[..], &SECRET_INTRUSIONS].concat(),
+        Resource::Namespace => NAMESPACE_EDITS.to_vec(),
+        Resource::Pod => Vec::new(),
+    }
 }
 
 /// Takes krane's mark off an object of any kind.

@@ -9,13 +9,13 @@ use fastrand::Rng;
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use serde_json::{Value, json};
 
-use crate::edits::{
-    AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS, Change, Edit, POLICY_EDITS, POLICY_INTRUSIONS,
-    REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
-};
+use crate::edits::{Change, DEPLOYMENT_EXEMPT, Edit, undone};
 use crate::twins::{Step, Uid};
 pub use bases::{autoscaler, policy, replica_set, secret};
+pub use bases::{deployment, disruption_budget, gossip_policy, headless_service, service};
 use wants::{ANY, FAULTS, Mutation, POLICY, POLICY_FAULTS, REPLICA_SET, REPLICA_SET_FAULTS};
+use wants::{DEPLOYMENT, DEPLOYMENT_FAULTS, DISRUPTION_BUDGET, DISRUPTION_BUDGET_FAULTS};
+use wants::{SERVICE, SERVICE_FAULTS};
 
 /// A request with its name.
 #[derive(Clone)]
@@ -28,14 +28,22 @@ pub struct Named {
     pub wanted: Option<Rendered>,
 }
 
+/// The one namespace in which krane may write the objects of sentinels.
+pub const SENTINEL: &str = "sentinel";
+
 /// Requests about one object.
 pub fn sequence(seed: u64, namespace: &str, length: usize) -> Vec<Named> {
     let mut chance = Rng::with_seed(seed);
     let name = format!("s-{seed}");
-    let base = match chance.u8(..10) {
+    let base = match chance.u8(..20) {
         0..7 => replica_set(namespace, &name),
         7..9 => policy(namespace, &name),
-        _ => secret(namespace),
+        9 => secret(namespace),
+        10..14 => deployment(SENTINEL, &name),
+        14..16 => service(SENTINEL, &name),
+        16..18 => headless_service(SENTINEL, &name),
+        18 => disruption_budget(SENTINEL, &name),
+        _ => gossip_policy(SENTINEL, &name),
     };
     let mut sequence = Sequence {
         wanted: base.clone(),
@@ -87,11 +95,11 @@ impl Sequence {
         }
         let mutations: &[(&str, Mutation)] = match self.base.reference.resource {
             Resource::ReplicaSet => &REPLICA_SET,
+            Resource::Deployment => &DEPLOYMENT,
+            Resource::Service => &SERVICE,
+            Resource::PodDisruptionBudget => &DISRUPTION_BUDGET,
             Resource::CiliumNetworkPolicy => &POLICY,
             Resource::HorizontalPodAutoscaler
-            | Resource::Deployment
-            | Resource::Service
-            | Resource::PodDisruptionBudget
             | Resource::Secret
             | Resource::Namespace
             | Resource::Pod => &ANY,
@@ -105,11 +113,11 @@ impl Sequence {
         let mut sent = self.wanted.clone();
         let faults: &[(&str, Mutation)] = match self.base.reference.resource {
             Resource::ReplicaSet => &REPLICA_SET_FAULTS,
+            Resource::Deployment => &DEPLOYMENT_FAULTS,
+            Resource::Service => &SERVICE_FAULTS,
+            Resource::PodDisruptionBudget => &DISRUPTION_BUDGET_FAULTS,
             Resource::CiliumNetworkPolicy => &POLICY_FAULTS,
             Resource::HorizontalPodAutoscaler
-            | Resource::Deployment
-            | Resource::Service
-            | Resource::PodDisruptionBudget
             | Resource::Secret
             | Resource::Namespace
             | Resource::Pod => &FAULTS,
@@ -129,19 +137,21 @@ impl Sequence {
     }
 
     fn change(&mut self, object: ObjectRef) -> Named {
-        let edits: Vec<Edit> = match object.resource {
-            Resource::ReplicaSet => [&REPLICA_SET_EDITS[..], &REPLICA_SET_INTRUSIONS].concat(),
-            Resource::CiliumNetworkPolicy => [&POLICY_EDITS[..], &POLICY_INTRUSIONS].concat(),
-            Resource::HorizontalPodAutoscaler => {
-                [&AUTOSCALER_EDITS[..], &AUTOSCALER_INTRUSIONS].concat()
-            }
-            Resource::Deployment
+        let mut edits = match object.resource {
+            // Of the one that krane may write nothing is to be left for others to see.
+            Resource::Secret => Vec::new(),
+            Resource::ReplicaSet
+            | Resource::Deployment
             | Resource::Service
             | Resource::PodDisruptionBudget
-            | Resource::Secret
+            | Resource::HorizontalPodAutoscaler
+            | Resource::CiliumNetworkPolicy
             | Resource::Namespace
-            | Resource::Pod => Vec::new(),
+            | Resource::Pod => undone(&self.base),
         };
+        if object.resource == Resource::Deployment {
+            edits.extend(DEPLOYMENT_EXEMPT);
+        }
         let mut new = self.base.body.clone();
         new["metadata"]["labels"] = json!({"app": "theirs"});
         let edits: Vec<Edit> = edits.into_iter().chain(GENERAL).collect();

@@ -162,7 +162,32 @@ fn comparable(object: Option<Value>) -> Value {
             metadata.remove(field);
         }
     }
+    without_allocations(&mut object);
     object
+}
+
+/// Addresses and ports that a server chooses are words: which ones they are is chance.
+fn without_allocations(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else {
+        return;
+    };
+    let is_address = |value: &Value| value.as_str().is_some_and(|text| text.starts_with("10."));
+    let addresses = spec.pointer_mut("/clusterIPs/0");
+    for address in addresses.into_iter().filter(|address| is_address(address)) {
+        *address = json!("ADDRESS");
+    }
+    if let Some(address) = spec
+        .get_mut("clusterIP")
+        .filter(|address| is_address(address))
+    {
+        *address = json!("ADDRESS");
+    }
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
+        if let Some(number) = port.get_mut("nodePort") {
+            *number = json!("PORT");
+        }
+    }
 }
 
 fn managers(object: Option<&Value>) -> BTreeMap<String, Value> {
@@ -188,6 +213,7 @@ fn judgement(wanted: Option<&Rendered>, live: Option<&Value>, object: &ObjectRef
                 (entry["operation"].to_string(), entry["manager"].to_string())
             });
         }
+        without_allocations(&mut live);
         LiveObject::from_json(object.resource, live)
     });
     let live = match live.transpose() {

@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use krane_domain::object::ObjectRef;
+use krane_domain::object::{ObjectRef, Resource};
 use krane_sim::cluster::{Options as SimOptions, SimCluster};
-use krane_testcontract::edits::{
-    AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS, Change, Edit, POLICY_EDITS, POLICY_INTRUSIONS,
-    REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS,
-};
+use krane_testcontract::edits::{Change, DEPLOYMENT_EXEMPT, Edit, undone};
 use krane_testcontract::memory::Somebody;
 use krane_testcontract::other::{Other, Refused};
-use krane_testcontract::sequences::{self, Named, sequence};
+use krane_testcontract::sequences::{self, Named, SENTINEL, sequence};
 use krane_testcontract::twins::{Step, Twin, Uid, difference};
 use krane_testharness::edits::carry_out;
 use kube::api::{DeleteParams, PostParams};
@@ -30,7 +27,7 @@ const BARE: Options = Options {
 static CLUSTER: OnceCell<Running> = OnceCell::const_new();
 
 /// How many sequences, of how many steps.
-const SEQUENCES: u64 = 120;
+const SEQUENCES: u64 = 240;
 const STEPS: usize = 10;
 
 fn refused(error: kube::Error) -> Refused {
@@ -87,7 +84,9 @@ async fn twins(check: &str) -> (Twin, Twin, String) {
         has_controllers: false,
         ..SimOptions::default()
     });
-    cluster.admin().create_namespace(&world.namespace).unwrap();
+    for name in [&*world.namespace, SENTINEL] {
+        cluster.admin().create_namespace(name).unwrap();
+    }
     let memory = Twin {
         cluster: Arc::new(cluster.client()),
         other: Arc::new(Somebody(cluster.admin())),
@@ -133,22 +132,23 @@ async fn random_requests_have_the_same_outcomes_in_memory() {
 #[tokio::test]
 async fn every_edit_is_judged_and_undone_alike_in_memory() {
     let (real, memory, namespace) = twins("every_edit").await;
-    let replica_sets = [&REPLICA_SET_EDITS[..], &REPLICA_SET_INTRUSIONS].concat();
-    let policies = [&POLICY_EDITS[..], &POLICY_INTRUSIONS].concat();
-    let autoscalers = [&AUTOSCALER_EDITS[..], &AUTOSCALER_INTRUSIONS].concat();
-    let edits = replica_sets
-        .into_iter()
-        .map(|edit| (sequences::replica_set(&namespace, "rs"), edit))
-        .chain(
-            policies
-                .into_iter()
-                .map(|edit| (sequences::policy(&namespace, "policy"), edit)),
-        )
-        .chain(
-            autoscalers
-                .into_iter()
-                .map(|edit| (sequences::autoscaler(&namespace, "rs"), edit)),
-        );
+    let objects = [
+        sequences::replica_set(&namespace, "rs"),
+        sequences::policy(&namespace, "policy"),
+        sequences::autoscaler(&namespace, "rs"),
+        sequences::deployment(SENTINEL, "edited"),
+        sequences::service(SENTINEL, "edited"),
+        sequences::headless_service(SENTINEL, "edited"),
+        sequences::disruption_budget(SENTINEL, "edited"),
+        sequences::gossip_policy(SENTINEL, "edited"),
+    ];
+    let edits = objects.into_iter().flat_map(|rendered| {
+        let mut edits = undone(&rendered);
+        if rendered.reference.resource == Resource::Deployment {
+            edits.extend(DEPLOYMENT_EXEMPT);
+        }
+        edits.into_iter().map(move |edit| (rendered.clone(), edit))
+    });
     let mut failures = Vec::new();
     for (rendered, Edit { name, change }) in edits {
         let object = rendered.reference.clone();

@@ -8,7 +8,7 @@ use super::{default, items};
 pub(super) fn pod(object: &mut Value) {
     let spec = &mut object["spec"];
     default(spec, "enableServiceLinks", json!(true));
-    pod_spec(spec);
+    pod_spec(spec, true);
     for container in items(spec, "containers") {
         let limits = container["resources"]["limits"].clone();
         for (name, limit) in limits.as_object().into_iter().flatten() {
@@ -19,7 +19,7 @@ pub(super) fn pod(object: &mut Value) {
 }
 
 /// What pods and templates of pods have in common.
-pub(super) fn pod_spec(spec: &mut Value) {
+pub(super) fn pod_spec(spec: &mut Value, has_host_ports: bool) {
     default(spec, "dnsPolicy", json!("ClusterFirst"));
     default(spec, "restartPolicy", json!("Always"));
     default(spec, "schedulerName", json!("default-scheduler"));
@@ -33,7 +33,7 @@ pub(super) fn pod_spec(spec: &mut Value) {
         spec["serviceAccount"] = account.clone();
         spec["serviceAccountName"] = account;
     }
-    let is_on_host = spec["hostNetwork"] == true;
+    let is_on_host = has_host_ports && spec["hostNetwork"] == true;
     for list in ["containers", "initContainers"] {
         for each in items(spec, list) {
             container(each, is_on_host);

@@ -6,7 +6,7 @@ use super::{default, items, pod::pod_spec};
 
 pub(super) fn replica_set(object: &mut Value) {
     default(&mut object["spec"], "replicas", json!(1));
-    pod_spec(&mut object["spec"]["template"]["spec"]);
+    pod_spec(&mut object["spec"]["template"]["spec"], true);
 }
 
 pub(super) fn deployment(object: &mut Value) {
@@ -22,7 +22,8 @@ pub(super) fn deployment(object: &mut Value) {
         default(rolling, "maxUnavailable", json!("25%"));
         default(rolling, "maxSurge", json!("25%"));
     }
-    pod_spec(&mut spec["template"]["spec"]);
+    // Only pods and what makes them without anything between get ports of the host.
+    pod_spec(&mut spec["template"]["spec"], false);
 }
 
 pub(super) fn autoscaler(object: &mut Value) {

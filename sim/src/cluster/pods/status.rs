@@ -77,6 +77,18 @@ pub(super) fn started(status: &mut Value, spec: &Value, behaviour: Behaviour, no
     set_ready(status, false, now);
 }
 
+/// A Secret that a container cannot do without is not there.
+pub(super) fn wait_for_secret(status: &mut Value, name: &str) {
+    status["phase"] = json!("Pending");
+    each_container(status, |container| {
+        container["started"] = json!(false);
+        container["state"] = json!({"waiting": {
+            "reason": "CreateContainerConfigError",
+            "message": format!("secret \"{name}\" not found"),
+        }});
+    });
+}
+
 pub(super) fn crash(status: &mut Value, now: &str) {
     set_ready(status, false, now);
     each_container(status, |container| {

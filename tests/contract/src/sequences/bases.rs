@@ -1,6 +1,9 @@
 //! The objects that requests are about.
 
+mod sentinel;
+
 use krane_domain::object::{ObjectRef, Rendered, Resource};
+pub use sentinel::{deployment, disruption_budget, gossip_policy, headless_service, service};
 use serde_json::{Value, json};
 
 fn metadata(namespace: &str, name: &str) -> Value {

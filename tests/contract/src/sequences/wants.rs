@@ -1,6 +1,10 @@
 //! What else krane may want of an object, and what it is refused for.
 
+mod sentinel;
+
 use fastrand::Rng;
+pub(super) use sentinel::{DEPLOYMENT, DEPLOYMENT_FAULTS, SERVICE, SERVICE_FAULTS};
+pub(super) use sentinel::{DISRUPTION_BUDGET, DISRUPTION_BUDGET_FAULTS};
 use serde_json::{Value, json};
 
 /// Makes a manifest another one.
