@@ -7,6 +7,7 @@
 
 mod admin;
 mod disruptions;
+mod goldens;
 mod in_pod;
 mod leases;
 mod refusals;

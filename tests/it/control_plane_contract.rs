@@ -7,6 +7,7 @@
     reason = "helpers of tests may fail them"
 )]
 
+mod kinds;
 mod worlds;
 
 use std::time::Duration;
@@ -15,42 +16,81 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use krane_actors::ports::{Answer, Question, RpcFailureKind, StreamEvent};
 use krane_domain::desired::{Change, State, StreamItem};
-use krane_domain::kinds::Desired;
-use krane_domain::report::{Instance, InstanceStatus, Report};
+use krane_domain::ids::Controller;
 
 use worlds::{Call, Grpc, Memory, World};
 
-/// Runs each clause in each world.
+/// Runs each clause in each world of one controller.
 macro_rules! contract {
-    ($($(#[$doc:meta])* $clause:ident;)+) => {
-        mod in_memory {
-            use super::*;
-            $($(#[$doc])* #[tokio::test(start_paused = true)]
-            async fn $clause() { super::$clause(&Memory::default()).await; })+
-        }
-        mod over_grpc {
-            use super::*;
-            $($(#[$doc])* #[tokio::test]
-            async fn $clause() { super::$clause(&Grpc::start().await).await; })+
-        }
+    ($($module:ident: $controller:ident { $($clause:ident)+ })+) => {
+        $(mod $module {
+            mod in_memory {
+                use super::super::*;
+                $(#[tokio::test(start_paused = true)]
+                async fn $clause() {
+                    super::super::$clause(&Memory::new(Controller::$controller)).await;
+                })+
+            }
+            mod over_grpc {
+                use super::super::*;
+                $(#[tokio::test]
+                async fn $clause() {
+                    super::super::$clause(&Grpc::start(Controller::$controller).await).await;
+                })+
+            }
+        })+
     };
 }
 
 contract! {
-    what_is_there_comes_in_order_and_then_what_is_pushed;
-    a_stream_with_nothing_to_say_opens_by_itself;
-    a_cut_stream_ends_once_with_its_code;
-    a_refused_stream_ends_and_never_opens;
-    a_bad_state_names_its_object_and_garbage_only_its_version;
-    a_question_meets_the_newest_row;
-    a_scripted_answer_is_handed_on_and_taken_back;
-    a_server_s_own_error_is_answered_and_an_absent_server_is_transport;
-    reports_and_heartbeats_arrive_as_they_were_told;
-    a_refused_report_is_not_taken;
-    a_frozen_stream_says_nothing_and_goes_on_afterwards;
-    a_restored_copy_repeats_its_versions;
-    a_stream_nobody_reads_is_over_for_the_control_plane;
+    deployments: Deployments {
+        what_is_there_comes_in_order_and_then_what_is_pushed
+        a_stream_with_nothing_to_say_opens_by_itself
+        a_cut_stream_ends_once_with_its_code
+        a_refused_stream_ends_and_never_opens
+        a_bad_state_names_its_object_and_garbage_only_its_version
+        a_question_meets_the_newest_row
+        a_scripted_answer_is_handed_on_and_taken_back
+        a_server_s_own_error_is_answered_and_an_absent_server_is_transport
+        reports_and_heartbeats_arrive_as_they_were_told
+        a_refused_report_is_not_taken
+        a_frozen_stream_says_nothing_and_goes_on_afterwards
+        a_restored_copy_repeats_its_versions
+        a_stream_nobody_reads_is_over_for_the_control_plane
+    }
+    sentinels: Sentinels {
+        what_is_there_comes_in_order_and_then_what_is_pushed
+        a_stream_with_nothing_to_say_opens_by_itself
+        a_cut_stream_ends_once_with_its_code
+        a_refused_stream_ends_and_never_opens
+        a_bad_state_names_its_object_and_garbage_only_its_version
+        a_question_meets_the_newest_row
+        a_scripted_answer_is_handed_on_and_taken_back
+        a_server_s_own_error_is_answered_and_an_absent_server_is_transport
+        reports_and_heartbeats_arrive_as_they_were_told
+        a_refused_report_is_not_taken
+        a_frozen_stream_says_nothing_and_goes_on_afterwards
+        a_restored_copy_repeats_its_versions
+        a_stream_nobody_reads_is_over_for_the_control_plane
+    }
+    policies: Cilium {
+        what_is_there_comes_in_order_and_then_what_is_pushed
+        a_stream_with_nothing_to_say_opens_by_itself
+        a_cut_stream_ends_once_with_its_code
+        a_refused_stream_ends_and_never_opens
+        a_bad_state_names_its_object_and_garbage_only_its_version
+        a_question_meets_the_newest_row
+        a_scripted_answer_is_handed_on_and_taken_back
+        a_server_s_own_error_is_answered_and_an_absent_server_is_transport
+        reports_and_heartbeats_arrive_as_they_were_told
+        a_frozen_stream_says_nothing_and_goes_on_afterwards
+        a_restored_copy_repeats_its_versions
+        a_stream_nobody_reads_is_over_for_the_control_plane
+    }
 }
+
+/// What no state may say.
+const BAD: &str = "not an image";
 
 /// Fails the test when what must come does not.
 async fn within<T>(future: impl Future<Output = T>) -> T {
@@ -98,17 +138,10 @@ impl Reading {
     }
 }
 
-fn question(name: &str) -> Question {
+fn question(world: &impl World, name: &str) -> Question {
     Question {
-        key: worlds::key(name),
-        id: worlds::id(name).into(),
-    }
-}
-
-fn image(state: Result<&Change, &krane_domain::desired::Invalid>) -> String {
-    match state {
-        Ok(Change::Apply(Desired::Deployment(desired))) => desired.image.clone(),
-        other => panic!("no workload: {other:?}"),
+        key: world.key(name),
+        id: kinds::id(world.controller(), name).into(),
     }
 }
 
@@ -123,12 +156,12 @@ async fn what_is_there_comes_in_order_and_then_what_is_pushed(world: &impl World
         [2, 3]
     );
     let deleted = stream.state().await;
-    assert_eq!((deleted.version, deleted.key), (4, worlds::key("app-1")));
+    assert_eq!((deleted.version, deleted.key), (4, world.key("app-1")));
     assert_eq!(deleted.change, Ok(Change::Delete));
     world.apply("app-1", "image:2");
     let pushed = stream.state().await;
     assert_eq!(pushed.version, 5);
-    assert_eq!(image(pushed.change.as_ref()), "image:2");
+    assert_eq!(kinds::word(pushed.change.as_ref()), "image:2");
     assert!(pushed.size > 0);
     assert_eq!(world.cursors(), [1]);
 }
@@ -160,12 +193,13 @@ async fn a_refused_stream_ends_and_never_opens(world: &impl World) {
 }
 
 async fn a_bad_state_names_its_object_and_garbage_only_its_version(world: &impl World) {
-    world.apply("app", "not an image");
+    world.apply("app", BAD);
     world.garbage();
     let mut stream = Reading::begin(world, 0).await;
     let bad = stream.state().await;
-    assert_eq!((bad.key, bad.version), (worlds::key("app"), 1));
-    assert_eq!(bad.change.unwrap_err().field, "image");
+    assert_eq!((bad.key, bad.version), (world.key("app"), 1));
+    let field = kinds::bad_field(world.controller());
+    assert_eq!(bad.change.unwrap_err().field, field);
     match stream.item().await {
         StreamItem::Unnamed { version, reason } => {
             assert_eq!(version, 2);
@@ -177,20 +211,20 @@ async fn a_bad_state_names_its_object_and_garbage_only_its_version(world: &impl 
 
 async fn a_question_meets_the_newest_row(world: &impl World) {
     let port = world.port();
-    let ask = async || within(port.desired(&question("app"))).await;
+    let ask = async || within(port.desired(&question(world, "app"))).await;
     assert_eq!(ask().await, Ok(Answer::NotFound));
     world.apply("app", "image:1");
     world.apply("app", "image:2");
     match ask().await.unwrap() {
         Answer::State { key, change } => {
-            assert_eq!(key, worlds::key("app"));
-            assert_eq!(image(change.as_ref()), "image:2");
+            assert_eq!(key, world.key("app"));
+            assert_eq!(kinds::word(change.as_ref()), "image:2");
         }
         other @ (Answer::NotFound | Answer::Empty) => panic!("{other:?}"),
     }
     world.delete("app");
     let gone = Answer::State {
-        key: worlds::key("app"),
+        key: world.key("app"),
         change: Ok(Change::Delete),
     };
     assert_eq!(ask().await, Ok(gone));
@@ -200,7 +234,7 @@ async fn a_question_meets_the_newest_row(world: &impl World) {
 
 async fn a_scripted_answer_is_handed_on_and_taken_back(world: &impl World) {
     let port = world.port();
-    let ask = async || within(port.desired(&question("app"))).await;
+    let ask = async || within(port.desired(&question(world, "app"))).await;
     world.apply("app", "image:1");
     world.answer_empty("app", true);
     assert_eq!(ask().await, Ok(Answer::Empty));
@@ -231,21 +265,7 @@ async fn a_server_s_own_error_is_answered_and_an_absent_server_is_transport(worl
 
 async fn reports_and_heartbeats_arrive_as_they_were_told(world: &impl World) {
     let port = world.port();
-    let instances = vec![Instance {
-        pod: "app-x7".into(),
-        address: "10-0-0-1.ws.pod.cluster.local:8080".to_owned(),
-        status: InstanceStatus::Running,
-        cpu_millicores: 250,
-        memory_mib: 256,
-    }];
-    let key = worlds::key("app");
-    let told = [
-        Report::Instances {
-            key: key.clone(),
-            instances,
-        },
-        Report::Gone { key, id: None },
-    ];
+    let told = kinds::reports(world.controller());
     for report in &told {
         within(port.report(report)).await.unwrap();
     }
@@ -257,10 +277,7 @@ async fn reports_and_heartbeats_arrive_as_they_were_told(world: &impl World) {
 
 async fn a_refused_report_is_not_taken(world: &impl World) {
     let port = world.port();
-    let gone = Report::Gone {
-        key: worlds::key("app"),
-        id: None,
-    };
+    let gone = kinds::reports(world.controller()).pop().unwrap();
     world.fail(Call::Report, "resource_exhausted");
     let failure = within(port.report(&gone)).await.unwrap_err();
     assert_eq!(failure.code, "resource_exhausted");
@@ -287,10 +304,10 @@ async fn a_restored_copy_repeats_its_versions(world: &impl World) {
     world.apply("new", "image:1");
     let mut stream = Reading::begin(world, 0).await;
     let first = stream.state().await;
-    assert_eq!((first.key, first.version), (worlds::key("old"), 1));
+    assert_eq!((first.key, first.version), (world.key("old"), 1));
     let second = stream.state().await;
-    assert_eq!((second.key, second.version), (worlds::key("new"), 2));
-    let lost = within(world.port().desired(&question("lost"))).await;
+    assert_eq!((second.key, second.version), (world.key("new"), 2));
+    let lost = within(world.port().desired(&question(world, "lost"))).await;
     assert_eq!(lost, Ok(Answer::NotFound));
 }
 

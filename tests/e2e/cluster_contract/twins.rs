@@ -80,18 +80,23 @@ async fn twins(check: &str) -> (Twin, Twin, String) {
         cluster: world.cluster,
         other: Arc::new(KubeAdmin(running.cluster.admin_client().await.unwrap())),
     };
+    let memory = memory(&world.namespace);
+    (real, memory, world.namespace)
+}
+
+/// The one in memory, with a namespace of this name.
+pub(super) fn memory(namespace: &str) -> Twin {
     let cluster = SimCluster::new(SimOptions {
         has_controllers: false,
         ..SimOptions::default()
     });
-    for name in [&*world.namespace, SENTINEL] {
+    for name in [namespace, SENTINEL] {
         cluster.admin().create_namespace(name).unwrap();
     }
-    let memory = Twin {
+    Twin {
         cluster: Arc::new(cluster.client()),
         other: Arc::new(Somebody(cluster.admin())),
-    };
-    (real, memory, world.namespace)
+    }
 }
 
 /// Takes the steps on both until an answer differs.

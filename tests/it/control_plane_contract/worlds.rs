@@ -6,25 +6,17 @@ use krane::edge::control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing};
 use krane::edge::wire::Wire;
 use krane_actors::ports::{Answer as PortAnswer, ControlPlane};
 use krane_domain::ids::{Controller, ObjectKey};
-use krane_domain::kinds::deployment::{DeploymentInput, validate};
-use krane_domain::kinds::{Desired, Rules};
-use krane_domain::report::{Instance, InstanceStatus, Report};
+use krane_domain::kinds::Rules;
+use krane_domain::report::Report;
 use krane_sim::control_plane::memory::{self, Reply, answered};
 use krane_sim::control_plane::{
-    self as server, Answer, Asked, Code, Kind, Method, PLATFORM, REGION, SimControlPlane, samples,
+    self as server, Answer, Asked, Code, Kind, Method, PLATFORM, REGION, SimControlPlane,
 };
 use secrecy::SecretString;
 
-const NAMESPACE: &str = "ws";
+use super::kinds;
+
 const TOKEN: &str = "hunter2";
-
-pub(super) fn key(name: &str) -> ObjectKey {
-    ObjectKey::new(NAMESPACE, name)
-}
-
-pub(super) fn id(name: &str) -> String {
-    samples::deployment(NAMESPACE, name).deployment_id
-}
 
 /// The methods that are failed on purpose.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +28,11 @@ pub(super) enum Call {
 
 /// A control plane behind its port.
 pub(super) trait World {
+    /// What it is the control plane of.
+    fn controller(&self) -> Controller;
+    fn key(&self, name: &str) -> ObjectKey {
+        kinds::key(self.controller(), name)
+    }
     fn port(&self) -> Arc<dyn ControlPlane>;
     fn apply(&self, name: &str, image: &str);
     fn delete(&self, name: &str);
@@ -59,44 +56,32 @@ pub(super) trait World {
 }
 
 /// The one in memory.
-pub(super) struct Memory(SimControlPlane);
+pub(super) struct Memory(SimControlPlane, Controller);
 
-impl Default for Memory {
-    fn default() -> Self {
-        Self(SimControlPlane::new(1))
+impl Memory {
+    pub(super) fn new(controller: Controller) -> Self {
+        Self(SimControlPlane::new(1), controller)
     }
 }
 
 impl World for Memory {
+    fn controller(&self) -> Controller {
+        self.1
+    }
+
     fn port(&self) -> Arc<dyn ControlPlane> {
         Arc::new(self.0.clone())
     }
 
     fn apply(&self, name: &str, image: &str) {
-        let message = samples::deployment(NAMESPACE, name);
-        let input = DeploymentInput {
-            k8s_namespace: message.k8s_namespace,
-            k8s_name: message.k8s_name,
-            workspace_id: message.workspace_id,
-            project_id: message.project_id,
-            environment_id: message.environment_id,
-            deployment_id: message.deployment_id,
-            app_id: message.app_id,
-            image: image.to_owned(),
-            replicas: message.replicas,
-            cpu_millicores: message.cpu_millicores,
-            memory_mib: message.memory_mib,
-            port: message.port,
-            ..DeploymentInput::default()
-        };
-        match validate(input, &Rules::default()) {
-            Ok(desired) => self.0.apply(Desired::Deployment(Box::new(desired))),
-            Err(invalid) => self.0.poison(&key(name), invalid),
+        match kinds::desired(self.1, name, image) {
+            Ok(desired) => self.0.apply(desired),
+            Err(invalid) => self.0.poison(&self.key(name), invalid),
         };
     }
 
     fn delete(&self, name: &str) {
-        self.0.delete(&key(name));
+        self.0.delete(&self.key(name));
     }
 
     fn garbage(&self) {
@@ -104,12 +89,12 @@ impl World for Memory {
     }
 
     fn forget(&self, name: &str) {
-        self.0.forget(&key(name));
+        self.0.forget(&self.key(name));
     }
 
     fn answer_empty(&self, name: &str, empty: bool) {
         let reply = empty.then_some(Reply::Answer(PortAnswer::Empty));
-        self.0.set_answer(&key(name), reply);
+        self.0.set_answer(&self.key(name), reply);
     }
 
     fn cut(&self, code: &'static str) {
@@ -176,10 +161,11 @@ impl World for Memory {
 pub(super) struct Grpc {
     server: server::ControlPlane,
     port: Arc<GrpcControlPlane>,
+    controller: Controller,
 }
 
 impl Grpc {
-    pub(super) async fn start() -> Self {
+    pub(super) async fn start(controller: Controller) -> Self {
         let server = server::ControlPlane::start(TOKEN).await.unwrap();
         let access = ControlPlaneAccess {
             url: server.url(),
@@ -188,14 +174,23 @@ impl Grpc {
             timing: Timing::default(),
             observer: Arc::new(()),
         };
-        let wire = Wire::new(
-            PLATFORM,
-            REGION,
-            Controller::Deployments,
-            Arc::new(Rules::default()),
-        );
+        let wire = Wire::new(PLATFORM, REGION, controller, Arc::new(Rules::default()));
         let port = Arc::new(GrpcControlPlane::new(&access, wire).unwrap());
-        Self { server, port }
+        Self {
+            server,
+            port,
+            controller,
+        }
+    }
+}
+
+impl Grpc {
+    const fn kind(&self) -> Kind {
+        kinds::kind(self.controller)
+    }
+
+    fn id(&self, name: &str) -> String {
+        kinds::id(self.controller, name)
     }
 }
 
@@ -212,34 +207,33 @@ fn code(name: &str) -> Code {
 }
 
 impl World for Grpc {
+    fn controller(&self) -> Controller {
+        self.controller
+    }
+
     fn port(&self) -> Arc<dyn ControlPlane> {
         Arc::clone(&self.port) as Arc<dyn ControlPlane>
     }
 
     fn apply(&self, name: &str, image: &str) {
-        let mut message = samples::deployment(NAMESPACE, name);
-        image.clone_into(&mut message.image);
-        self.server.push(samples::apply(message));
+        kinds::push(&self.server, self.controller, name, image);
     }
 
     fn delete(&self, name: &str) {
-        let message = samples::deployment(NAMESPACE, name);
-        self.server.push(samples::delete(&message));
+        kinds::push_delete(&self.server, self.controller, name);
     }
 
     fn garbage(&self) {
-        // A version, and no case.
-        self.server
-            .push(krane_proto::ctrl::v1::DeploymentState::default());
+        kinds::push_garbage(&self.server, self.controller);
     }
 
     fn forget(&self, name: &str) {
-        self.server.forget(Kind::Deployments, &id(name));
+        self.server.forget(self.kind(), &self.id(name));
     }
 
     fn answer_empty(&self, name: &str, empty: bool) {
         let answer = empty.then_some(Answer::Empty);
-        self.server.set_answer(Kind::Deployments, &id(name), answer);
+        self.server.set_answer(self.kind(), &self.id(name), answer);
     }
 
     fn cut(&self, name: &'static str) {
@@ -248,8 +242,8 @@ impl World for Grpc {
 
     fn fail(&self, call: Call, name: &'static str) {
         let method = match call {
-            Call::Watch => Method::Watch(Kind::Deployments),
-            Call::Report => Method::ReportDeployment,
+            Call::Watch => Method::Watch(self.kind()),
+            Call::Report => kinds::report_method(self.controller),
             Call::Heartbeat => Method::Heartbeat,
         };
         self.server.fail(method, code(name), 1);
@@ -277,7 +271,7 @@ impl World for Grpc {
     }
 
     fn cursors(&self) -> Vec<u64> {
-        self.server.look(|seen| seen.cursors(Kind::Deployments))
+        self.server.look(|seen| seen.cursors(self.kind()))
     }
 
     fn reports(&self) -> Vec<Report> {
@@ -288,7 +282,7 @@ impl World for Grpc {
                 .filter(|request| request.code() == Some(Code::Ok));
             taken
                 .filter_map(|request| match &request.asked {
-                    Asked::Report(report) => Some(report_of(report)),
+                    Asked::Report(report) => Some(kinds::report_of(report)),
                     Asked::Watch { .. }
                     | Asked::Desired { .. }
                     | Asked::Heartbeat
@@ -308,48 +302,16 @@ impl World for Grpc {
     }
 
     fn open_watches(&self) -> usize {
-        self.server
-            .look(|seen| seen.open_watches(Kind::Deployments))
+        self.server.look(|seen| seen.open_watches(self.kind()))
     }
 
     async fn no_watch_is_open(&self) {
         let limit = std::time::Duration::from_secs(40);
         self.server
             .wait_for("the end of the watch", limit, |seen| {
-                (seen.open_watches(Kind::Deployments) == 0).then_some(())
+                (seen.open_watches(self.kind()) == 0).then_some(())
             })
             .await
             .unwrap();
-    }
-}
-
-/// A report off the wire, in the domain's words. The wire carries no namespace.
-fn report_of(report: &server::Report) -> Report {
-    match report {
-        server::Report::Update { name, instances } => Report::Instances {
-            key: key(name),
-            instances: instances.iter().map(instance_of).collect(),
-        },
-        server::Report::Deleted { name } => Report::Gone {
-            key: key(name),
-            id: None,
-        },
-        server::Report::Sentinel(_) | server::Report::Neither => panic!("no workload: {report:?}"),
-    }
-}
-
-fn instance_of(instance: &server::Instance) -> Instance {
-    Instance {
-        pod: instance.k8s_name.as_str().into(),
-        address: instance.address.clone(),
-        status: match instance.status() {
-            server::Status::Running => InstanceStatus::Running,
-            server::Status::Pending => InstanceStatus::Pending,
-            other @ (server::Status::Unspecified | server::Status::Failed) => {
-                panic!("krane never says {other:?}")
-            }
-        },
-        cpu_millicores: instance.cpu_millicores,
-        memory_mib: instance.memory_mib,
     }
 }
