@@ -5,23 +5,21 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use futures::stream::BoxStream;
 use krane_actors::agent::{Agent, AgentParts, Servers};
 use krane_actors::chance::Chance;
 use krane_actors::controller::ControllerParts;
 use krane_actors::lease::Leadership;
 use krane_actors::metrics::ControllerFamilies;
-use krane_actors::ports::{Answer, Clock, ControlPlane, Question, RpcFailure, Server, StreamEvent};
+use krane_actors::ports::{Clock, Server};
 use krane_actors::root::RootHandle;
 use krane_actors::status::{Activity, StatusBoard};
 use krane_domain::ids::Controller;
-use krane_domain::report::Report;
 use krane_sim::cluster::{Lag, SimClient};
 use prometheus::Registry;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::kinds::index;
 use crate::ports::{ClusterPort, ControlPort};
 use crate::shared::{Epoch, Shared};
 
@@ -58,29 +56,6 @@ impl Server for Quiet {
     }
 }
 
-/// A control plane that wants nothing.
-struct Idle;
-
-#[async_trait]
-impl ControlPlane for Idle {
-    async fn watch(&self, _cursor: u64) -> BoxStream<'static, StreamEvent> {
-        let opened = futures::stream::iter([StreamEvent::Opened]);
-        opened.chain(futures::stream::pending()).boxed()
-    }
-
-    async fn desired(&self, _question: &Question) -> Result<Answer, RpcFailure> {
-        Ok(Answer::Empty)
-    }
-
-    async fn report(&self, _report: &Report) -> Result<(), RpcFailure> {
-        Ok(())
-    }
-
-    async fn heartbeat(&self) -> Result<(), RpcFailure> {
-        Ok(())
-    }
-}
-
 impl Incarnation {
     /// A new process over the same world; its jitter follows from the seed.
     pub(crate) async fn start(shared: &Arc<Shared>, seed: u64) -> Result<Self, String> {
@@ -91,7 +66,7 @@ impl Incarnation {
         let registry = Registry::new();
         let is_region_known = Arc::new(AtomicBool::new(false));
         let families = ControllerFamilies::register(&registry).map_err(|e| e.to_string())?;
-        let control = ControlPort::new(&epoch);
+        let ports = Controller::ALL.map(|controller| ControlPort::new(&epoch, controller));
         let client = shared.cluster.client();
         let parts = AgentParts {
             controllers: Controller::ALL
@@ -100,11 +75,8 @@ impl Incarnation {
                     controller,
                     rules: shared.rules.clone(),
                     registry_password: None,
-                    cluster: Arc::new(ClusterPort::new(&epoch, client.clone())),
-                    control_plane: match controller {
-                        Controller::Deployments => Arc::new(control.clone()),
-                        Controller::Sentinels | Controller::Cilium => Arc::new(Idle),
-                    },
+                    cluster: Arc::new(ClusterPort::new(&epoch, controller, client.clone())),
+                    control_plane: Arc::new(ports[index(controller)].clone()),
                     clock: Arc::new(RunClock { began }),
                     board: board.clone(),
                     max_lanes: 32,
@@ -120,7 +92,7 @@ impl Incarnation {
                     metrics: families.of(controller),
                 })
                 .collect(),
-            heartbeat: Arc::new(ControlPort::new(&epoch)),
+            heartbeat: Arc::new(ControlPort::new(&epoch, Controller::Deployments)),
             is_region_known,
             leadership: Leadership::default(),
             election: None,
@@ -128,9 +100,9 @@ impl Incarnation {
             seed,
         };
         let agent = Agent::new(parts, &registry).map_err(|problem| problem.to_string())?;
-        let mut stores = agent.stores().into_iter();
-        let store = stores.next().ok_or("an agent without a store")?;
-        control.serve(&store);
+        for (port, store) in ports.iter().zip(agent.stores()) {
+            port.serve(&store);
+        }
         let servers = Servers {
             rpc: Arc::new(Quiet),
             metrics: Arc::new(Quiet),
@@ -171,6 +143,16 @@ impl Incarnation {
         let all = self.board.all();
         all.iter()
             .any(|(_, cell)| matches!(cell.read().activity, Activity::Parked { .. }))
+    }
+
+    /// An actor of this controller that failed or was started again.
+    pub(crate) fn touched(&self, controller: Controller) -> Option<String> {
+        let prefix = format!("root/{}", controller.name());
+        let all = self.board.all();
+        let mine = all.iter().filter(|(path, _)| path.starts_with(&prefix));
+        mine.filter(|(_, cell)| cell.read().restarts > 0)
+            .map(|(path, _)| format!("{path} was started again, and nothing happened to it"))
+            .next()
     }
 
     /// A mailbox that holds more than it may.

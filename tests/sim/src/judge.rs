@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use krane_actors::ports::{Answer, Item, Listed};
 use krane_domain::desired::{Change, Invalid, State};
-use krane_domain::ids::ObjectKey;
-use krane_domain::kinds::Rules;
+use krane_domain::ids::{Controller, ObjectKey};
+use krane_domain::kinds::{self, Rules};
 use krane_domain::labels;
-use krane_domain::object::{ObjectRef, Rendered, Resource};
+use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
 use krane_domain::report::{InstanceStatus, Report};
 use krane_sim::cluster::Admin;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::kinds::{companions, controller_of, is_primary, primary, sentinel_of};
 use crate::ledger::{Ledger, Received, ReceivedWant, Want};
-use crate::script::stamp_of;
+use crate::script::{STAMP, stamp_of};
 
 /// A deletion that was called for may still be on its way for this long.
 const ON_ITS_WAY: Duration = Duration::from_secs(400);
@@ -42,7 +43,15 @@ fn is_terminating(object: &Value) -> bool {
 
 /// The stamp of the state that an object was last applied from.
 pub(crate) fn stamp(object: &Value) -> Option<u64> {
-    label(object, labels::BUILD_ID).and_then(stamp_of)
+    let annotation = object["metadata"]["annotations"][STAMP].as_str();
+    [
+        label(object, labels::BUILD_ID),
+        label(object, labels::APP_ID),
+        annotation,
+    ]
+    .into_iter()
+    .flatten()
+    .find_map(stamp_of)
 }
 
 fn wanted(change: &Result<Change, Invalid>) -> ReceivedWant {
@@ -58,7 +67,13 @@ fn wanted(change: &Result<Change, Invalid>) -> ReceivedWant {
 
 impl Ledger {
     /// S1, S2: an apply is about to be carried out.
-    pub(crate) fn judge_apply(&mut self, admin: &Admin, object: &Rendered, uid: Option<&str>) {
+    pub(crate) fn judge_apply(
+        &mut self,
+        admin: &Admin,
+        controller: Controller,
+        object: &Rendered,
+        uid: Option<&str>,
+    ) {
         let reference = &object.reference;
         let before = admin.get(reference);
         if let Some(before) = &before {
@@ -67,12 +82,13 @@ impl Ledger {
                 self.violate("S1", format!("{reference} is not ours and is written"));
             }
             let may_be_surprised = self.was_lagging || self.had_late;
-            if uid.is_none() && self.shown.contains(live) && !may_be_surprised {
+            let was_shown = self.shown.contains(&(live.into(), controller));
+            if uid.is_none() && was_shown && !may_be_surprised {
                 let text = format!("{reference} is applied without the uid that was shown");
                 self.violate("S1", text);
             }
         }
-        if reference.resource == Resource::ReplicaSet {
+        if is_primary(reference) {
             let key = reference.key();
             if let Some(stamp) = stamp(&object.body) {
                 let floor = self.floor.get(&key).copied().unwrap_or_default();
@@ -109,15 +125,21 @@ impl Ledger {
     }
 
     /// An apply was carried out.
-    pub(crate) fn applied(&mut self, admin: &Admin, object: &Rendered, uid: &Arc<str>) {
+    pub(crate) fn applied(
+        &mut self,
+        admin: &Admin,
+        controller: Controller,
+        object: &Rendered,
+        uid: &Arc<str>,
+    ) {
         self.made.insert(Arc::clone(uid));
-        self.shown.insert(Arc::clone(uid));
+        self.shown.insert((Arc::clone(uid), controller));
         self.applied += 1;
         let reference = &object.reference;
         if reference.resource == Resource::ReplicaSet {
             self.judge_isolation(admin, object);
         }
-        if reference.resource == Resource::ReplicaSet
+        if is_primary(reference)
             && let Some(stamp) = stamp(&object.body)
         {
             let key = reference.key();
@@ -142,20 +164,22 @@ impl Ledger {
         if object.resource == Resource::Namespace {
             self.violate("S1", format!("{object} is deleted"));
         }
-        if object.resource != Resource::ReplicaSet || is_terminating(&live) {
+        if is_terminating(&live) {
+            return;
+        }
+        if let Some(sentinel) = sentinel_of(object) {
+            self.judge_companion(object, &live, &sentinel);
+        }
+        if !is_primary(object) {
             return;
         }
         let key = object.key();
         let now = Instant::now();
-        let answers = self.not_found.get(&key).map(Vec::as_slice);
-        let is_confirmed = answers.is_some_and(|answers| {
-            let (first, last) = (answers.first(), answers.last());
-            first
-                .zip(last)
-                .is_some_and(|(first, last)| *last - *first >= SECOND_QUESTION)
-        });
-        if !self.told_to_delete.contains(&key) && !is_confirmed {
+        if !self.is_called_for(&key) {
             self.violate("S8", format!("{key} is deleted, and nobody said so"));
+        }
+        if controller_of(&key) == Controller::Sentinels {
+            self.judge_order(admin, &key);
         }
         let was_unwanted = self
             .unwanted_at
@@ -163,7 +187,7 @@ impl Ledger {
             .is_some_and(|at| now - *at < ON_ITS_WAY);
         match self.wants.get(&key) {
             Some(Want::Delete) => {}
-            Some(Want::Unknown) | None => self.judge_disowned(admin, now),
+            Some(Want::Unknown) | None => self.judge_disowned(admin, controller_of(&key), now),
             Some(Want::Apply(_) | Want::Poison) if was_unwanted => {}
             Some(Want::Apply(_) | Want::Poison) => {
                 self.violate("S8", format!("{key} is wanted and deleted"));
@@ -171,14 +195,52 @@ impl Ledger {
         }
     }
 
-    fn judge_disowned(&mut self, admin: &Admin, now: Instant) {
-        self.disowned.push_back(now);
-        while self.disowned.front().is_some_and(|at| *at + WINDOW < now) {
-            self.disowned.pop_front();
+    /// Whether the process was told to delete it, or told twice that nobody knows it.
+    fn is_called_for(&self, key: &ObjectKey) -> bool {
+        let answers = self.not_found.get(key).map(Vec::as_slice);
+        let is_confirmed = answers.is_some_and(|answers| {
+            let (first, last) = (answers.first(), answers.last());
+            first
+                .zip(last)
+                .is_some_and(|(first, last)| *last - *first >= SECOND_QUESTION)
+        });
+        self.told_to_delete.contains(key) || is_confirmed
+    }
+
+    /// S8: what hangs on a sentinel goes only with it, or when it is of another sort than wanted.
+    fn judge_companion(&mut self, object: &ObjectRef, live: &Value, sentinel: &ObjectKey) {
+        let is_headless = live["spec"]["clusterIP"] == "None";
+        let is_of_another_sort = object.resource == Resource::Service
+            && is_headless != object.name.ends_with("-gossip-lan");
+        if !self.is_called_for(sentinel) && !is_of_another_sort {
+            self.violate(
+                "S8",
+                format!("{object} is deleted, and its sentinel is not"),
+            );
         }
+    }
+
+    /// S13: a sentinel goes after what nobody would take away after it.
+    fn judge_order(&mut self, admin: &Admin, sentinel: &ObjectKey) {
+        let live = companions(sentinel).into_iter().find(|companion| {
+            let live = admin.get(companion);
+            live.is_some_and(|live| is_ours(&live) && !is_terminating(&live))
+        });
+        if let Some(companion) = live.filter(|_| !self.was_lagging && !self.had_late) {
+            self.violate("S13", format!("{sentinel} is deleted before {companion}"));
+        }
+    }
+
+    fn judge_disowned(&mut self, admin: &Admin, controller: Controller, now: Instant) {
+        let disowned = self.disowned.entry(controller).or_default();
+        disowned.push_back(now);
+        while disowned.front().is_some_and(|at| *at + WINDOW < now) {
+            disowned.pop_front();
+        }
+        let deleted = disowned.len();
         // The brake judged when nothing of this pass was gone yet.
-        let objects = admin.list("ReplicaSet", None).len() + self.disowned.len();
-        let deleted = self.disowned.len();
+        let live = admin.list(controller.primary().kind(), None);
+        let objects = live.len() + deleted;
         if deleted > (objects / 10).max(3) {
             let text = format!("{deleted} of {objects} deleted that are not known");
             self.violate("S8", text);
@@ -187,7 +249,7 @@ impl Ledger {
 
     /// A delete was carried out.
     pub(crate) fn carried_out_delete(&mut self, object: &ObjectRef) {
-        if object.resource == Resource::ReplicaSet {
+        if is_primary(object) {
             let key = object.key();
             let received = self.received.get(&key).into_iter().flatten();
             if let Some(newest) = received.map(|state| state.version).max() {
@@ -215,10 +277,13 @@ impl Ledger {
     }
 
     /// The process is shown an object or a pod.
-    pub(crate) fn show(&mut self, item: &Item) {
+    pub(crate) fn show(&mut self, controller: Controller, item: &Item) {
         match item {
             Item::Object(live) => {
-                self.shown.insert(Arc::clone(&live.uid));
+                self.shown.insert((Arc::clone(&live.uid), controller));
+                if live.reference.resource == Resource::Deployment {
+                    self.show_health(live);
+                }
             }
             Item::Pod(pod) => {
                 let is_running = pod.is_ready
@@ -231,9 +296,20 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn show_all(&mut self, listed: &Listed) {
+    /// What may be said of a sentinel from now on.
+    fn show_health(&mut self, live: &LiveObject) {
+        let rules = Rules::default();
+        if let Some(seen) = kinds::observe(Controller::Sentinels, live, &[], &rules) {
+            let known = self.health.entry(live.reference.key()).or_default();
+            if !known.contains(&seen.report) {
+                known.push(seen.report);
+            }
+        }
+    }
+
+    pub(crate) fn show_all(&mut self, controller: Controller, listed: &Listed) {
         for item in &listed.items {
-            self.show(item);
+            self.show(controller, item);
         }
     }
 
@@ -278,10 +354,12 @@ impl Ledger {
         {
             self.outdated.insert((state.key.clone(), stamp));
         }
-        self.highest = self.highest.max(state.version);
+        let controller = controller_of(&state.key);
+        let highest = self.highest.entry(controller).or_default();
+        *highest = state.version.max(*highest);
         // What becomes visible behind the cursor cannot hold it back, nor behind where it may be
         // by the time the message is read.
-        let is_late = self.is_disordered && state.version < self.highest;
+        let is_late = self.is_disordered && state.version < *highest;
         if state.version <= cursor || is_late {
             return;
         }
@@ -295,9 +373,10 @@ impl Ledger {
     }
 
     /// S3: a stream is opened behind this version.
-    pub(crate) fn judge_cursor(&mut self, admin: &Admin, cursor: u64) {
+    pub(crate) fn judge_cursor(&mut self, admin: &Admin, controller: Controller, cursor: u64) {
         let mut ahead = None;
-        for (key, received) in &self.received {
+        let mine = |key: &ObjectKey| controller_of(key) == controller;
+        for (key, received) in self.received.iter().filter(|(key, _)| mine(key)) {
             let passed = received.iter().filter(|state| state.version <= cursor);
             let Some(newest) = passed.max_by_key(|state| state.version) else {
                 continue;
@@ -323,8 +402,7 @@ impl Ledger {
             ReceivedWant::Apply(stamp) => self.reached.get(key).is_some_and(|at| *at >= stamp),
             ReceivedWant::Delete if self.deleted.get(key).is_some_and(|at| *at >= version) => true,
             ReceivedWant::Delete => {
-                let reference = ObjectRef::new(Resource::ReplicaSet, &*key.namespace, &*key.name);
-                let live = admin.get(&reference);
+                let live = admin.get(&primary(key));
                 live.is_none_or(|live| is_terminating(&live) || !is_ours(&live))
             }
             // "Not found", said twice, took its place.
@@ -334,6 +412,12 @@ impl Ledger {
 
     /// S10: a report is taken by the control plane.
     pub(crate) fn judge_report(&mut self, report: &Report) {
+        if let Report::Health { key, .. } = report {
+            let known = self.health.get(key);
+            if !known.is_some_and(|known| known.contains(report)) {
+                self.violate("S10", format!("{key}: {report:?} was never so"));
+            }
+        }
         let Report::Instances { key, instances } = report else {
             return;
         };

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_domain::ids::ObjectKey;
+use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::Desired;
+use krane_domain::report::Report;
 use tokio::time::Instant;
 
 /// Lines of the trace that are shown with a failure.
@@ -61,8 +62,8 @@ pub(crate) struct Ledger {
     pub(crate) received: BTreeMap<ObjectKey, Vec<Received>>,
     /// Up to which version each workload was deleted by the present incarnation.
     pub(crate) deleted: BTreeMap<ObjectKey, u64>,
-    /// The highest version that the present incarnation received.
-    pub(crate) highest: u64,
+    /// The highest version that the present incarnation received of each controller.
+    pub(crate) highest: BTreeMap<Controller, u64>,
     /// Whether rows come in any order.
     pub(crate) is_disordered: bool,
     /// When the stream last spoke of each workload.
@@ -71,8 +72,10 @@ pub(crate) struct Ledger {
     pub(crate) outdated: BTreeSet<(ObjectKey, u64)>,
     /// Calls that change an object and have not ended, by object.
     pub(crate) writing: BTreeMap<String, u32>,
-    /// Uids that the present incarnation was shown.
-    pub(crate) shown: BTreeSet<Arc<str>>,
+    /// Uids that controllers of the present incarnation were shown.
+    pub(crate) shown: BTreeSet<(Arc<str>, Controller)>,
+    /// How sentinels were shown to be.
+    pub(crate) health: BTreeMap<ObjectKey, Vec<Report>>,
     /// Uids of objects that krane made.
     pub(crate) made: BTreeSet<Arc<str>>,
     /// Isolation policies that were in place once, by namespace and environment.
@@ -80,7 +83,7 @@ pub(crate) struct Ledger {
     /// What pods were shown to be: name, running and ready, address.
     pub(crate) pods: BTreeMap<Arc<str>, BTreeSet<(bool, String)>>,
     /// Deletions of what the control plane does not know, by this incarnation.
-    pub(crate) disowned: VecDeque<Instant>,
+    pub(crate) disowned: BTreeMap<Controller, VecDeque<Instant>>,
     /// Since when the present incarnation may be shown something old.
     pub(crate) was_lagging: bool,
     /// A request arrived after its sender gave up.
@@ -117,16 +120,17 @@ impl Ledger {
             reached: BTreeMap::new(),
             received: BTreeMap::new(),
             deleted: BTreeMap::new(),
-            highest: 0,
+            highest: BTreeMap::new(),
             is_disordered: false,
             spoken_of: BTreeMap::new(),
             outdated: BTreeSet::new(),
             writing: BTreeMap::new(),
             shown: BTreeSet::new(),
+            health: BTreeMap::new(),
             made: BTreeSet::new(),
             policies: BTreeSet::new(),
             pods: BTreeMap::new(),
-            disowned: VecDeque::new(),
+            disowned: BTreeMap::new(),
             was_lagging: false,
             had_late: false,
             was_restored: false,
@@ -203,7 +207,7 @@ impl Ledger {
         self.received.clear();
         self.outdated.clear();
         self.deleted.clear();
-        self.highest = 0;
+        self.highest.clear();
     }
 
     pub(crate) fn want(&mut self, key: &ObjectKey, want: Want) {

@@ -10,6 +10,7 @@
 
 mod incarnation;
 mod judge;
+mod kinds;
 mod ledger;
 mod plan;
 mod ports;
@@ -24,10 +25,10 @@ mod world;
 
 pub use plan::{
     ACTORS, ActorFault, CallFault, EventFault, Fault, Intensity, MessageFault, Plan, WORKERS,
-    WorldFault, at_random,
+    WorldFault, at_random, workers_of,
 };
 pub use run::{Outcome, Setup, run};
 pub use scenario::{Scenario, scenario_asked_for, scenarios, setup, words};
-pub use script::{Script, Step, Variant};
+pub use script::{POLICIES, SENTINELS, Script, Step, Variant};
 pub use shared::Extent;
 pub use suite::{Summary, all, number, on_all_cores, plan_asked_for, seeded};

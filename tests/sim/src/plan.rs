@@ -2,8 +2,10 @@
 //! list can be cut down.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Duration;
 
+use krane_domain::ids::Controller;
 use serde::{Deserialize, Serialize};
 
 mod chance;
@@ -139,8 +141,10 @@ pub enum WorldFault {
     Unlabel(u16),
     /// Somebody deletes a namespace of ours.
     DeleteNamespace(u8),
-    /// The definition of isolation policies is removed.
+    /// The definition of network policies is removed.
     DefinitionAway(u64),
+    /// The Secret that the pods of sentinels cannot do without is removed.
+    SecretAway(u64),
     /// An actor, by its number in [`ACTORS`], is killed.
     Kill(usize),
     /// The process dies.
@@ -161,7 +165,7 @@ pub enum ActorFault {
 }
 
 /// What can be killed: workers first, then supervisors.
-pub const ACTORS: [&str; 11] = [
+pub const ACTORS: [&str; 28] = [
     "root/heartbeat",
     "root/deployments/observer/watch",
     "root/deployments/observer/reporter",
@@ -170,16 +174,42 @@ pub const ACTORS: [&str; 11] = [
     "root/deployments/intake/resync",
     "root/deployments/intake/replay",
     "root/servers/rpc",
+    "root/sentinels/observer/watch",
+    "root/sentinels/observer/reporter",
+    "root/sentinels/intake/reconciler",
+    "root/sentinels/intake/stream",
+    "root/sentinels/intake/resync",
+    "root/sentinels/intake/replay",
+    "root/cilium/observer/watch",
+    "root/cilium/intake/reconciler",
+    "root/cilium/intake/stream",
+    "root/cilium/intake/resync",
+    "root/cilium/intake/replay",
     "root/deployments/observer",
     "root/deployments/intake",
     "root/deployments",
+    "root/sentinels/observer",
+    "root/sentinels/intake",
+    "root/sentinels",
+    "root/cilium/observer",
+    "root/cilium/intake",
+    "root/cilium",
 ];
 
-/// The reconciler among [`ACTORS`].
+/// The reconciler of deployments among [`ACTORS`].
 pub(crate) const RECONCILER: usize = 3;
 
 /// How many of [`ACTORS`] are workers.
-pub const WORKERS: usize = 8;
+pub const WORKERS: usize = 19;
+
+/// The workers of a controller among [`ACTORS`]; whatever belongs to none is with deployments.
+pub const fn workers_of(controller: Controller) -> Range<usize> {
+    match controller {
+        Controller::Deployments => 0..8,
+        Controller::Sentinels => 8..14,
+        Controller::Cilium => 14..WORKERS,
+    }
+}
 
 impl Plan {
     /// A plan of one fault.

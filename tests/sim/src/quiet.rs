@@ -12,6 +12,7 @@ use krane_domain::pod::PodDigest;
 use krane_domain::report::Report;
 
 use crate::judge::stamp;
+use crate::kinds::{companions, controller_of, is_primary, primary, sentinel_of};
 use crate::ledger::Want;
 use crate::shared::Shared;
 use crate::world::reference_of;
@@ -21,7 +22,7 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
     let wants = shared.with(|ledger| ledger.wants.clone());
     let mut members: BTreeMap<krane_domain::ids::SharedKey, Vec<Member>> = BTreeMap::new();
     for (key, want) in &wants {
-        let reference = ObjectRef::new(Resource::ReplicaSet, &*key.namespace, &*key.name);
+        let reference = primary(key);
         let live = shared.admin.get(&reference);
         let live = live.and_then(|live| LiveObject::from_json(reference.resource, live).ok());
         match want {
@@ -49,10 +50,13 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
                 if live.is_some_and(|live| live.is_ours()) {
                     return Some(format!("{key} is still there"));
                 }
+                if let Some(left) = left_behind(shared, key) {
+                    return Some(format!("{left} is there, and its sentinel is not"));
+                }
             }
             Want::Poison | Want::Unknown => {
                 if let Some(live) = live.filter(LiveObject::is_ours)
-                    && let Some(member) = Controller::Deployments.member_of_live(&live)
+                    && let Some(member) = controller_of(key).member_of_live(&live)
                 {
                     for needed in kinds::shared_keys(&key.namespace, &member, &shared.rules) {
                         members.entry(needed).or_default().push(member.clone());
@@ -69,9 +73,36 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
             return Some(text);
         }
     }
-    for object in shared.admin.list("ReplicaSet", None) {
+    never_wanted(shared, &wants)
+}
+
+/// What hangs on a sentinel that is gone.
+fn left_behind(shared: &Shared, key: &ObjectKey) -> Option<ObjectRef> {
+    if controller_of(key) != Controller::Sentinels {
+        return None;
+    }
+    companions(key).into_iter().find(|companion| {
+        let live = shared.admin.get(companion);
+        let live = live.and_then(|live| LiveObject::from_json(companion.resource, live).ok());
+        live.is_some_and(|live| live.is_ours())
+    })
+}
+
+/// An object that is there for no reason.
+fn never_wanted(shared: &Shared, wants: &BTreeMap<ObjectKey, Want>) -> Option<String> {
+    let kinds = [
+        "ReplicaSet",
+        "Deployment",
+        "CiliumNetworkPolicy",
+        "Service",
+        "PodDisruptionBudget",
+    ];
+    let all = kinds.iter().flat_map(|kind| shared.admin.list(kind, None));
+    for object in all {
         let reference = reference_of(&object)?;
-        if !wants.contains_key(&reference.key()) {
+        let key =
+            sentinel_of(&reference).or_else(|| is_primary(&reference).then(|| reference.key()));
+        if key.is_some_and(|key| !wants.contains_key(&key)) {
             return Some(format!("{reference} was never wanted"));
         }
     }
@@ -101,12 +132,13 @@ fn differs(shared: &Shared, rendered: &Rendered, seconds: u64) -> Option<String>
 
 /// What the control plane was told last and is not so.
 pub(crate) fn untold(shared: &Shared) -> Option<String> {
-    let newest: BTreeMap<ObjectKey, Report> = shared.control.look(|told| {
-        let newest = told.newest().into_iter();
-        newest
-            .map(|(key, report)| (key.clone(), report.clone()))
-            .collect()
-    });
+    let mut newest: BTreeMap<ObjectKey, Report> = BTreeMap::new();
+    for control in &shared.controls {
+        control.look(|told| {
+            let reports = told.newest().into_iter();
+            newest.extend(reports.map(|(key, report)| (key.clone(), report.clone())));
+        });
+    }
     let wants = shared.with(|ledger| ledger.wants.clone());
     let mut there = BTreeSet::new();
     let mut pods: BTreeMap<Arc<str>, Vec<PodDigest>> = BTreeMap::new();
@@ -118,11 +150,21 @@ pub(crate) fn untold(shared: &Shared) -> Option<String> {
             pods.entry(owner).or_default().push(digest);
         }
     }
-    for object in shared.admin.list("ReplicaSet", None) {
+    let mut all = shared.admin.list("ReplicaSet", None);
+    all.extend(shared.admin.list("Deployment", None));
+    for object in all {
         let reference = reference_of(&object)?;
         let key = reference.key();
+        if !is_primary(&reference) {
+            continue;
+        }
         there.insert(key.clone());
-        if flaps(&object) || object["metadata"]["labels"][labels::DEPLOYMENT_ID].is_null() {
+        let controller = controller_of(&key);
+        let id = match controller {
+            Controller::Sentinels => labels::SENTINEL_ID,
+            _ => labels::DEPLOYMENT_ID,
+        };
+        if flaps(&object) || object["metadata"]["labels"][id].is_null() {
             continue;
         }
         let live = LiveObject::from_json(reference.resource, object).ok()?;
@@ -131,7 +173,7 @@ pub(crate) fn untold(shared: &Shared) -> Option<String> {
         }
         let pods = pods.get(&live.uid).map(Vec::as_slice).unwrap_or_default();
         let pods: Vec<&PodDigest> = pods.iter().collect();
-        let observation = kinds::observe(Controller::Deployments, &live, &pods, &shared.rules)?;
+        let observation = kinds::observe(controller, &live, &pods, &shared.rules)?;
         if newest.get(&key) != Some(&observation.report) {
             let told = newest.get(&key);
             return Some(format!("{key} is {:?}, told {told:?}", observation.report));

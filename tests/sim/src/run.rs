@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use krane_actors::root::Exit;
+use krane_domain::ids::Controller;
+use krane_domain::labels;
 use krane_domain::planted::Bug;
 use krane_sim::cluster::{Options, SimCluster};
 use krane_sim::control_plane::SimControlPlane;
@@ -15,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::incarnation::Incarnation;
-use crate::plan::{Fault, MessageFault, Plan, WorldFault, ms};
+use crate::plan::{Fault, MessageFault, Plan, WorldFault, ms, workers_of};
 use crate::quiet;
 use crate::script::{Script, Step};
 use crate::shared::{Extent, Shared};
@@ -47,6 +49,8 @@ pub struct Setup {
     pub plan: Plan,
     /// How long it goes wrong, in milliseconds.
     pub chaos: u64,
+    /// Whose calls, events and messages the faults of the plan are about.
+    pub about: Vec<Controller>,
     /// How soon after that everything must be in place; `None`: as soon as the specification says.
     pub patience: Option<Duration>,
     /// The defect that is switched on, if any.
@@ -90,6 +94,7 @@ struct Driver {
     scheduled: u64,
     plan: Plan,
     patience: Option<Duration>,
+    about: Vec<Controller>,
 }
 
 /// Panics that were planned are told by the trace, not on stderr.
@@ -131,8 +136,10 @@ async fn live(setup: &Setup) -> Outcome {
     let cluster = SimCluster::new(options);
     let mut drivers = JoinSet::new();
     drivers.spawn(cluster.clone().run());
-    let control = SimControlPlane::new(setup.seed);
-    let shared = Arc::new(Shared::new(cluster, control, &setup.plan, setup.is_loud));
+    let controls = [0, 1, 2].map(|number| SimControlPlane::new(setup.seed ^ number));
+    let (plan, about) = (&setup.plan, &setup.about);
+    let shared = Arc::new(Shared::new(cluster, controls, about, plan, setup.is_loud));
+    prepare(&shared);
     let mut extent = Extent::default();
     let outcome = match Incarnation::start(&shared, setup.seed).await {
         Ok(agent) => {
@@ -157,6 +164,12 @@ async fn live(setup: &Setup) -> Outcome {
     })
 }
 
+/// What is there before krane.
+fn prepare(shared: &Shared) {
+    let _ = shared.admin.create_namespace(labels::SENTINEL_NAMESPACE);
+    shared.put_secret();
+}
+
 impl Driver {
     fn new(shared: &Arc<Shared>, agent: Incarnation, setup: &Setup) -> Self {
         let mut driver = Self {
@@ -169,6 +182,7 @@ impl Driver {
             scheduled: 0,
             plan: setup.plan.clone(),
             patience: setup.patience,
+            about: setup.about.clone(),
         };
         for (at, step) in &setup.script.steps {
             driver.schedule(ms(*at), Due::Step(*step));
@@ -294,7 +308,19 @@ impl Driver {
         Ok(())
     }
 
-    /// S11, and panics that nobody planned.
+    /// Whose actors nothing happens to, where everything planned happens to one other controller's.
+    fn untouched(&self) -> Option<Controller> {
+        let mut faults = self.plan.faults.iter();
+        let is_of = |fault: &Fault, who: Controller| match fault {
+            Fault::Actor(which, _) => !workers_of(who).contains(which),
+            _ => false,
+        };
+        let about = *self.about.first()?;
+        let who = Controller::ALL.into_iter().find(|who| *who != about)?;
+        (!self.plan.faults.is_empty() && faults.all(|fault| is_of(fault, who))).then_some(who)
+    }
+
+    /// S11, S14, and panics that nobody planned.
     fn look_around(&self) -> Result<(), String> {
         if let Some(text) = self.agent.overflow() {
             return Err(format!("S11: {text}"));
@@ -308,6 +334,9 @@ impl Driver {
                     ledger.floor.clear();
                 }
             });
+        }
+        if let Some(text) = self.untouched().and_then(|who| self.agent.touched(who)) {
+            return Err(format!("S14: {text}"));
         }
         let planned = self.shared.with(|ledger| ledger.panics);
         let panics = self.agent.panics();
@@ -332,9 +361,11 @@ impl Driver {
             .shared
             .with(|ledger| ledger.counts.contains_key("seen parked"));
         self.world.mend(has_forgotten);
-        self.shared.control.give_back();
-        self.shared.control.heal();
-        self.shared.control.replay_order(Order::ByVersion);
+        for control in &self.shared.controls {
+            control.give_back();
+            control.heal();
+            control.replay_order(Order::ByVersion);
+        }
         self.shared.is_cluster_away.store(false, Ordering::Relaxed);
         self.shared.late.lock().abort_all();
         self.shared.with(|ledger| {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use krane_domain::ids::Controller;
+
 use crate::plan::{CallFault, Fault, Plan, RECONCILER, WorldFault, ms};
 use crate::run::Setup;
-use crate::script::{Script, Step, Variant};
+use crate::script::{POLICIES, SENTINELS, Script, Step, Variant};
 
 const WANT: Step = Step::Want(0, DEFAULT);
 const DEFAULT: Variant = Variant {
@@ -20,6 +22,8 @@ pub struct Scenario {
     /// What it is about.
     pub name: &'static str,
     steps: Vec<(u64, Step)>,
+    /// Whose scenario it is: faults happen to its calls, events, messages and actors.
+    pub about: Controller,
     /// What goes wrong in it anyway.
     faults: Vec<Fault>,
     /// How long it is, in milliseconds.
@@ -167,14 +171,21 @@ pub fn scenarios() -> Vec<Scenario> {
             world(20_000, WorldFault::Restore(2)),
         ),
     ];
-    let all = all.into_iter().map(|(name, steps, faults)| Scenario {
-        name,
-        steps,
-        faults,
-        length: 45_000,
-        patience: None,
-    });
+    let of = |about| {
+        move |(name, steps, faults)| Scenario {
+            name,
+            steps,
+            about,
+            faults,
+            length: 45_000,
+            patience: None,
+        }
+    };
+    let all = all.into_iter().map(of(Controller::Deployments));
+    let all = all.chain(sentinels().into_iter().map(of(Controller::Sentinels)));
+    let all = all.chain(policies().into_iter().map(of(Controller::Cilium)));
     all.chain([Scenario {
+        about: Controller::Deployments,
         name: "a reconciler that dies while it writes",
         steps: vec![(1_000, WANT)],
         faults: vec![Fault::World(2_500, WorldFault::Kill(RECONCILER))],
@@ -183,6 +194,104 @@ pub fn scenarios() -> Vec<Scenario> {
         patience: Some(ms(1_000)),
     }])
     .collect()
+}
+
+/// Name, steps, and what goes wrong anyway.
+type Story = (&'static str, Vec<(u64, Step)>, Vec<Fault>);
+
+/// Edits by their place among those of their kind.
+const BUDGET_SWAPPED: u8 = 10;
+const PORT_RENUMBERED: u8 = 16;
+const ROLLOUT_PAUSED: u8 = 23;
+const NAME_ELSEWHERE: u8 = 15;
+
+/// What happens to sentinels.
+fn sentinels() -> Vec<Story> {
+    let (one, two) = (SENTINELS, SENTINELS + 1);
+    let want = Step::Want(one, DEFAULT);
+    let with = |tag, replicas| {
+        let variant = Variant {
+            tag,
+            replicas,
+            ..DEFAULT
+        };
+        Step::Want(one, variant)
+    };
+    vec![
+        ("sentinel: create", vec![(0, want)], vec![]),
+        (
+            "sentinel: another image",
+            vec![(0, with("1", 2)), (15_000, with("2", 2))],
+            vec![],
+        ),
+        (
+            "sentinel: scaled to nothing",
+            vec![(0, with("1", 2)), (8_000, with("1", 0))],
+            vec![],
+        ),
+        (
+            "sentinel: delete one of two",
+            vec![
+                (0, want),
+                (0, Step::Want(two, DEFAULT)),
+                (8_000, Step::Delete(two)),
+            ],
+            vec![],
+        ),
+        (
+            "sentinel: an owned object edited",
+            vec![(0, want)],
+            // In this order: gossip policy, Deployment, Service, gossip Service, budget.
+            vec![
+                Fault::World(9_000, WorldFault::Edit(4, BUDGET_SWAPPED)),
+                Fault::World(10_000, WorldFault::Edit(2, PORT_RENUMBERED)),
+                Fault::World(11_000, WorldFault::Edit(1, ROLLOUT_PAUSED)),
+                Fault::World(12_000, WorldFault::Edit(3, NAME_ELSEWHERE)),
+                Fault::World(13_000, WorldFault::Delete(2)),
+            ],
+        ),
+        (
+            "sentinel: without its Secret",
+            vec![(2_000, want)],
+            vec![Fault::World(1_000, WorldFault::SecretAway(20_000))],
+        ),
+    ]
+}
+
+/// What happens to policies of the control plane.
+fn policies() -> Vec<Story> {
+    let (inside, outside) = (POLICIES, POLICIES + 1);
+    let want = Step::Want(inside, DEFAULT);
+    let other = Variant {
+        port: 8081,
+        ..DEFAULT
+    };
+    vec![
+        (
+            "policy: create and update",
+            vec![
+                (0, want),
+                (0, Step::Want(outside, DEFAULT)),
+                (8_000, Step::Want(inside, other)),
+            ],
+            vec![],
+        ),
+        (
+            "policy: delete",
+            vec![(0, want), (8_000, Step::Delete(inside))],
+            vec![],
+        ),
+        (
+            "policy: the definition comes later",
+            vec![(2_000, want), (5_000, Step::Want(outside, DEFAULT))],
+            vec![Fault::World(1, WorldFault::DefinitionAway(20_000))],
+        ),
+        (
+            "policy: edited by somebody",
+            vec![(0, want)],
+            vec![Fault::World(9_000, WorldFault::Edit(0, 4))],
+        ),
+    ]
 }
 
 /// How soon after a crash everything goes on.
@@ -208,6 +317,7 @@ pub fn setup(scenario: &Scenario, more: &[Fault]) -> Setup {
             faults: [&*scenario.faults, more].concat(),
         },
         chaos: scenario.length,
+        about: vec![scenario.about],
         patience: scenario.patience.filter(|_| are_late).or(recovery),
         bug: None,
         is_loud: false,

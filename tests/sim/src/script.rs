@@ -1,10 +1,21 @@
 //! What the control plane wants over the time of a run.
 
+use std::collections::BTreeSet;
+
 use fastrand::Rng;
 use krane_domain::desired::Invalid;
 use krane_domain::ids::ObjectKey;
+use krane_domain::kinds::cilium_network_policy::{self, PolicyInput};
 use krane_domain::kinds::deployment::{self, AutoscalingInput, DeploymentInput};
+use krane_domain::kinds::sentinel::{self, SentinelInput};
 use krane_domain::kinds::{Desired, Rules};
+use krane_domain::labels;
+use serde_json::json;
+
+use crate::kinds::{POLICY, SENTINEL};
+
+/// The annotation of a policy that says from which state it is.
+pub(crate) const STAMP: &str = "stamp";
 
 /// The changes of what is wanted, by milliseconds after the start.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +26,12 @@ pub struct Script {
     pub namespaces: usize,
 }
 
-/// One change; workloads are numbers.
+/// Sentinels are numbered from here on.
+pub const SENTINELS: usize = 1_000;
+/// Policies of the control plane are numbered from here on.
+pub const POLICIES: usize = 2_000;
+
+/// One change; workloads, sentinels and policies are numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The workload is wanted like this.
@@ -71,7 +87,14 @@ impl Script {
     /// Steps at random over this many workloads and this much time.
     pub fn at_random(chance: &mut Rng, workloads: usize, chaos: u64) -> Self {
         let mut steps = Vec::new();
-        for workload in 0..workloads {
+        let sentinels = chance.usize(..3).min(workloads);
+        let policies: usize = (0..workloads.min(12)).map(|_| chance.usize(..3)).sum();
+        let policies = policies.min(chance.usize(..12));
+        let all: Vec<usize> = (0..workloads)
+            .chain(SENTINELS..SENTINELS + sentinels)
+            .chain(POLICIES..POLICIES + policies)
+            .collect();
+        for workload in all.iter().copied() {
             let at = if chance.bool() {
                 0
             } else {
@@ -81,7 +104,7 @@ impl Script {
         }
         let mut may_forget = 2;
         for _ in 0..chance.usize(..=workloads.min(30) * 3) {
-            let workload = chance.usize(..workloads);
+            let workload = all[chance.usize(..all.len())];
             let step = match chance.u8(..20) {
                 0..=10 => Step::Want(workload, variant(chance)),
                 11..=14 => Step::Delete(workload),
@@ -110,26 +133,56 @@ impl Script {
         }
     }
 
-    /// How many workloads it speaks of.
-    pub fn workloads(&self) -> usize {
+    /// The workloads, sentinels and policies it speaks of.
+    pub fn subjects(&self) -> BTreeSet<usize> {
         let numbers = self.steps.iter().filter_map(|(_, step)| match step {
             Step::Want(number, _)
             | Step::Delete(number)
             | Step::Poison(number)
-            | Step::Forget(number) => Some(number + 1),
+            | Step::Forget(number) => Some(*number),
             Step::Garbage => None,
         });
-        numbers.max().unwrap_or(0)
+        numbers.collect()
     }
 
-    /// Namespace and name of a workload.
-    pub fn key(&self, workload: usize) -> ObjectKey {
-        let namespace = workload % self.namespaces;
-        ObjectKey::new(format!("tenant-{namespace}"), format!("app-{workload}"))
+    /// Namespace and name of a workload, sentinel or policy.
+    pub fn key(&self, subject: usize) -> ObjectKey {
+        let tenant = |number: usize| format!("tenant-{}", number % self.namespaces);
+        match subject {
+            0..SENTINELS => ObjectKey::new(tenant(subject), format!("app-{subject}")),
+            SENTINELS..POLICIES => {
+                let name = format!("{SENTINEL}{}", subject - SENTINELS);
+                ObjectKey::new(labels::SENTINEL_NAMESPACE, name)
+            }
+            POLICIES.. => {
+                // Two for each workload: one where it is, and one where the sentinels are.
+                let number = subject - POLICIES;
+                let name = format!("{POLICY}{number}");
+                if number % 2 == 0 {
+                    ObjectKey::new(tenant(number / 2), name)
+                } else {
+                    ObjectKey::new(labels::SENTINEL_NAMESPACE, name)
+                }
+            }
+        }
     }
 
     /// What is wanted; `stamp` is found again on the live object.
     pub fn desired(
+        &self,
+        workload: usize,
+        variant: Variant,
+        stamp: u64,
+        rules: &Rules,
+    ) -> Result<Desired, Invalid> {
+        match workload {
+            0..SENTINELS => self.deployment(workload, variant, stamp, rules),
+            SENTINELS..POLICIES => self.sentinel(workload, variant, stamp, rules),
+            POLICIES.. => self.policy(workload, variant, stamp, rules),
+        }
+    }
+
+    fn deployment(
         &self,
         workload: usize,
         variant: Variant,
@@ -159,6 +212,64 @@ impl Script {
             ..DeploymentInput::default()
         };
         deployment::validate(input, rules).map(|desired| Desired::Deployment(Box::new(desired)))
+    }
+
+    fn sentinel(
+        &self,
+        subject: usize,
+        variant: Variant,
+        stamp: u64,
+        rules: &Rules,
+    ) -> Result<Desired, Invalid> {
+        let key = self.key(subject);
+        let number = subject - SENTINELS;
+        let input = SentinelInput {
+            k8s_name: key.name.to_string(),
+            workspace_id: format!("ws_tenant-{}", number % self.namespaces),
+            project_id: "proj_1".to_owned(),
+            app_id: stamp_text(stamp),
+            environment_id: format!("env_{}", number / self.namespaces % 2),
+            sentinel_id: format!("s_{}", key.name),
+            image: format!("registry.example/sentinel:{}", variant.tag),
+            replicas: variant.replicas.into(),
+            cpu_millicores: 100,
+            memory_mib: 64,
+        };
+        sentinel::validate(input, rules).map(|desired| Desired::Sentinel(Box::new(desired)))
+    }
+
+    fn policy(
+        &self,
+        subject: usize,
+        variant: Variant,
+        stamp: u64,
+        rules: &Rules,
+    ) -> Result<Desired, Invalid> {
+        let key = self.key(subject);
+        let of = (subject - POLICIES) / 2;
+        let selector = json!({"matchLabels": {"unkey.com/deployment.id": format!("d_app-{of}")}});
+        let rule = json!({
+            "fromEndpoints": [{"matchLabels": {"io.kubernetes.pod.namespace": "sentinel"}}],
+            "toPorts": [{"ports": [{"port": variant.port.to_string(), "protocol": "TCP"}]}],
+        });
+        let policy = json!({
+            "apiVersion": "cilium.io/v2", "kind": "CiliumNetworkPolicy",
+            "metadata": {
+                "name": "theirs", "labels": {"theirs": variant.tag},
+                "annotations": {STAMP: stamp_text(stamp)},
+            },
+            "spec": {
+                "description": variant.tag, "endpointSelector": selector, "ingress": [rule],
+            },
+        });
+        let input = PolicyInput {
+            k8s_namespace: key.namespace.to_string(),
+            k8s_name: key.name.to_string(),
+            cilium_network_policy_id: format!("p_{}", key.name),
+            policy: policy.to_string().into_bytes(),
+        };
+        let desired = cilium_network_policy::validate(input, rules)?;
+        Ok(Desired::CiliumNetworkPolicy(Box::new(desired)))
     }
 }
 

@@ -1,16 +1,21 @@
 //! What the ports of all incarnations, the driver and the judges of one run share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
+use krane_domain::labels;
 use krane_sim::cluster::{Admin, SimCluster};
 use krane_sim::control_plane::SimControlPlane;
+use krane_sim::control_plane::memory::Backup;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use crate::kinds::index;
 use crate::ledger::Ledger;
 use crate::plan::{CallFault, EventFault, Fault, MessageFault, Plan};
 
@@ -18,7 +23,10 @@ use crate::plan::{CallFault, EventFault, Fault, MessageFault, Plan};
 pub(crate) struct Shared {
     pub(crate) cluster: SimCluster,
     pub(crate) admin: Admin,
-    pub(crate) control: SimControlPlane,
+    /// One for each controller, in the order of [`Controller::ALL`].
+    pub(crate) controls: [SimControlPlane; 3],
+    /// Whose calls, events and messages faults are about.
+    about: BTreeSet<Controller>,
     pub(crate) rules: Rules,
     pub(crate) ledger: Mutex<Ledger>,
     pub(crate) is_cluster_away: AtomicBool,
@@ -73,7 +81,8 @@ pub struct Extent {
 impl Shared {
     pub(crate) fn new(
         cluster: SimCluster,
-        control: SimControlPlane,
+        controls: [SimControlPlane; 3],
+        about: &[Controller],
         plan: &Plan,
         is_loud: bool,
     ) -> Self {
@@ -81,7 +90,8 @@ impl Shared {
         Self {
             admin: cluster.admin(),
             cluster,
-            control,
+            controls,
+            about: about.iter().copied().collect(),
             rules: Rules::default(),
             ledger: Mutex::new(Ledger::new(is_loud)),
             is_cluster_away: AtomicBool::new(false),
@@ -105,6 +115,28 @@ impl Shared {
                 _ => None,
             })),
         }
+    }
+
+    /// Puts the Secret that the pods of sentinels cannot do without.
+    pub(crate) fn put_secret(&self) {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "database", "namespace": labels::SENTINEL_NAMESPACE},
+            "stringData": {"UNKEY_DATABASE_PRIMARY": "of-the-test"},
+        });
+        let _ = self.admin.create(secret, "terraform");
+    }
+
+    /// All control planes want again what they wanted when the copies were made.
+    pub(crate) fn restore(&self, backup: &[Backup; 3]) {
+        for (control, backup) in self.controls.iter().zip(backup) {
+            control.restore(backup);
+        }
+    }
+
+    /// What a controller is told what to do by.
+    pub(crate) fn control(&self, controller: Controller) -> &SimControlPlane {
+        &self.controls[index(controller)]
     }
 
     pub(crate) fn extent(&self) -> Extent {
@@ -139,22 +171,34 @@ impl Shared {
         })
     }
 
-    pub(crate) fn next_cluster_call(&self) -> Option<CallFault> {
+    pub(crate) fn next_cluster_call(&self, controller: Controller) -> Option<CallFault> {
+        if !self.about.contains(&controller) {
+            return None;
+        }
         let number = self.cluster_calls.count();
         self.struck(self.cluster_calls.next(), |f| Fault::Cluster(number, f))
     }
 
-    pub(crate) fn next_control_call(&self) -> Option<CallFault> {
+    pub(crate) fn next_control_call(&self, controller: Controller) -> Option<CallFault> {
+        if !self.about.contains(&controller) {
+            return None;
+        }
         let number = self.control_calls.count();
         self.struck(self.control_calls.next(), |f| Fault::Control(number, f))
     }
 
-    pub(crate) fn next_event(&self) -> Option<EventFault> {
+    pub(crate) fn next_event(&self, controller: Controller) -> Option<EventFault> {
+        if !self.about.contains(&controller) {
+            return None;
+        }
         let number = self.events.count();
         self.struck(self.events.next(), |f| Fault::Event(number, f))
     }
 
-    pub(crate) fn next_message(&self) -> Option<MessageFault> {
+    pub(crate) fn next_message(&self, controller: Controller) -> Option<MessageFault> {
+        if !self.about.contains(&controller) {
+            return None;
+        }
         let number = self.messages.count();
         self.struck(self.messages.next(), |f| Fault::Message(number, f))
     }

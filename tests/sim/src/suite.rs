@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use krane_domain::ids::Controller;
 use parking_lot::Mutex;
 
 use crate::plan::{Intensity, Plan, at_random};
@@ -94,7 +95,8 @@ pub fn seeded(seed: u64) -> Setup {
         _ => chance.usize(1..6),
     };
     let script = Script::at_random(&mut chance, workloads, CHAOS);
-    let calls = 150 + 20 * u64::try_from(workloads).unwrap_or_default();
+    let subjects = u64::try_from(script.subjects().len()).unwrap_or_default();
+    let calls = 250 + 20 * subjects;
     let intensity = Intensity {
         chaos: CHAOS,
         calls,
@@ -105,6 +107,7 @@ pub fn seeded(seed: u64) -> Setup {
         script,
         plan,
         chaos: CHAOS,
+        about: Controller::ALL.to_vec(),
         patience: None,
         bug: None,
         is_loud: false,

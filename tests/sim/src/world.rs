@@ -4,14 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use futures::FutureExt;
 use krane_domain::desired::Invalid;
-use krane_domain::ids::ObjectKey;
-use krane_domain::object::{ObjectRef, Resource};
+use krane_domain::ids::{Controller, ObjectKey};
+use krane_domain::labels;
+use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_sim::cluster::Patch;
+use krane_sim::control_plane::SimControlPlane;
 use krane_sim::control_plane::memory::{Backup, Order};
+use krane_testcontract::edits::{DEPLOYMENT_EXEMPT, undone};
+use krane_testcontract::memory::Somebody;
+use krane_testcontract::other::Other;
 use serde_json::{Value, json};
 
 use crate::judge::stamp;
+use crate::kinds::{controller_of, is_primary, primary};
 use crate::ledger::Want;
 use crate::plan::{ACTORS, Fault, WorldFault};
 use crate::script::{Script, Step};
@@ -22,11 +29,14 @@ pub(crate) struct World {
     shared: Arc<Shared>,
     script: Script,
     stamp: u64,
-    copies: Vec<(Backup, BTreeMap<ObjectKey, Want>)>,
-    lost: Option<(Backup, BTreeMap<ObjectKey, Want>)>,
+    copies: Vec<Copy>,
+    lost: Option<Copy>,
     /// Objects that lost our label, and which process saw it.
     unlabelled: Vec<(ObjectRef, u64)>,
 }
+
+/// What all control planes want at a moment, and what that means.
+type Copy = ([Backup; 3], BTreeMap<ObjectKey, Want>);
 
 /// What the driver has to do itself.
 pub(crate) enum Deed {
@@ -46,6 +56,7 @@ pub(crate) enum Undo {
     Memory,
     Lag,
     Definition,
+    Secret,
     Pod(ObjectRef),
     Node(String),
 }
@@ -70,37 +81,44 @@ impl World {
             // It comes back with what it had; what was said meanwhile would be lost.
             self.undo(&Undo::Memory);
         }
-        let control = self.shared.control.clone();
+        let shared = Arc::clone(&self.shared);
+        let of = |key: &ObjectKey| shared.control(controller_of(key));
         self.stamp += 1;
         let (workload, want) = match step {
             Step::Want(workload, variant) => {
                 let rules = &self.shared.rules;
                 match self.script.desired(workload, variant, self.stamp, rules) {
                     Ok(desired) => {
-                        control.apply(desired.clone());
+                        of(desired.key()).apply(desired.clone());
                         (workload, Want::Apply(desired))
                     }
                     Err(problem) => {
-                        control.poison(&self.script.key(workload), problem);
+                        let key = self.script.key(workload);
+                        of(&key).poison(&key, problem);
                         (workload, Want::Poison)
                     }
                 }
             }
             Step::Delete(workload) => {
-                control.delete(&self.script.key(workload));
+                let key = self.script.key(workload);
+                of(&key).delete(&key);
                 (workload, Want::Delete)
             }
             Step::Poison(workload) => {
                 let invalid =
                     Invalid::new("image", format!("bad in {}", self.stamp), "send another");
-                control.poison(&self.script.key(workload), invalid);
+                let key = self.script.key(workload);
+                of(&key).poison(&key, invalid);
                 (workload, Want::Poison)
             }
             Step::Forget(workload) => {
-                control.forget(&self.script.key(workload));
+                let key = self.script.key(workload);
+                of(&key).forget(&key);
                 (workload, Want::Unknown)
             }
             Step::Garbage => {
+                let which = usize::try_from(self.stamp).unwrap_or_default();
+                let control = &shared.controls[which % shared.controls.len()];
                 control.garbage("no case is set");
                 return;
             }
@@ -110,7 +128,11 @@ impl World {
             ledger.want(&key, want);
             ledger.wants.clone()
         });
-        self.copies.push((control.backup(), wants));
+        self.copies.push((self.backup(), wants));
+    }
+
+    fn backup(&self) -> [Backup; 3] {
+        std::array::from_fn(|index| self.shared.controls[index].backup())
     }
 
     /// What happens to the world.
@@ -120,29 +142,31 @@ impl World {
             ledger.count(Fault::World(0, fault).kind());
             ledger.note(&format!("fault: {fault:?}"));
         });
-        let (control, admin) = (&shared.control, &shared.admin);
+        let (controls, admin) = (&shared.controls, &shared.admin);
+        let each = |act: &dyn Fn(&SimControlPlane)| controls.iter().for_each(act);
         match fault {
             WorldFault::ControlAway(time) => {
-                control.take_away();
+                each(&SimControlPlane::take_away);
                 return Deed::Later(time, Undo::Control);
             }
             WorldFault::ControlFrozen(time) => {
-                control.freeze();
+                each(&SimControlPlane::freeze);
                 return Deed::Later(time, Undo::Control);
             }
-            WorldFault::CutStreams => control.cut_streams("unavailable"),
-            WorldFault::HoldHeaders(hold) => control.hold_headers_back(hold),
+            WorldFault::CutStreams => each(&|control| control.cut_streams("unavailable")),
+            WorldFault::HoldHeaders(hold) => each(&|control| control.hold_headers_back(hold)),
             WorldFault::Order(order) => {
                 shared.with(|ledger| ledger.is_disordered |= order % 4 >= 2);
-                control.replay_order(match order % 4 {
+                let order = match order % 4 {
                     0 => Order::ByVersion,
                     1 => Order::Twice,
                     2 => Order::Reversed,
                     _ => Order::Shuffled,
-                });
+                };
+                each(&|control| control.replay_order(order));
             }
             WorldFault::History => {
-                control.keep_history(true);
+                each(&|control| control.keep_history(true));
                 shared.with(|ledger| ledger.has_history = true);
             }
             WorldFault::Squat(which) => self.squat(which),
@@ -157,8 +181,8 @@ impl World {
                         }
                         self.copies.last().map(|(_, wants)| wants.clone())
                     });
-                    self.lost = Some((control.backup(), wants.unwrap_or_default()));
-                    control.lose_memory();
+                    self.lost = Some((self.backup(), wants.unwrap_or_default()));
+                    each(&SimControlPlane::lose_memory);
                 }
                 return Deed::Later(time, Undo::Memory);
             }
@@ -220,7 +244,7 @@ impl World {
                         .to_owned();
                     // A process that never saw it with our label cannot know that it is its own.
                     let epoch = shared.with(|ledger| {
-                        let is_known = ledger.shown.contains(&*uid);
+                        let is_known = ledger.shown.iter().any(|(shown, _)| **shown == *uid);
                         if is_known { ledger.epoch } else { 0 }
                     });
                     self.unlabelled.push((object, epoch));
@@ -239,6 +263,12 @@ impl World {
                 admin.remove_definition("CiliumNetworkPolicy");
                 return Deed::Later(time, Undo::Definition);
             }
+            WorldFault::SecretAway(time) => {
+                let namespace = labels::SENTINEL_NAMESPACE;
+                let secret = ObjectRef::new(Resource::Secret, namespace, "database");
+                let _ = admin.delete(&secret, None);
+                return Deed::Later(time, Undo::Secret);
+            }
             WorldFault::Kill(which) => return Deed::Kill(ACTORS[which % ACTORS.len()]),
             WorldFault::Crash => return Deed::Crash,
         }
@@ -250,11 +280,12 @@ impl World {
         let shared = Arc::clone(&self.shared);
         shared.with(|ledger| ledger.note(&format!("over: {what:?}")));
         match what {
-            Undo::Control => shared.control.give_back(),
+            Undo::Control => shared.controls.iter().for_each(SimControlPlane::give_back),
+            Undo::Secret => shared.put_secret(),
             Undo::Cluster => shared.is_cluster_away.store(false, Ordering::Relaxed),
             Undo::Memory => {
                 if let Some((backup, wants)) = self.lost.take() {
-                    shared.control.restore(&backup);
+                    shared.restore(&backup);
                     shared.with(|ledger| ledger.wants = wants);
                 }
             }
@@ -266,22 +297,32 @@ impl World {
     }
 
     fn squat(&self, which: u8) {
-        let workload = usize::from(which) % self.script.workloads().max(1);
-        let key = self.script.key(workload);
+        let subjects: Vec<usize> = self.script.subjects().into_iter().collect();
+        let Some(subject) = subjects.get(usize::from(which) % subjects.len().max(1)) else {
+            return;
+        };
+        let object = primary(&self.script.key(*subject));
         let labels = json!({"app": "squatter"});
-        let body = json!({
-            "apiVersion": "apps/v1", "kind": "ReplicaSet",
-            "metadata": {"name": &*key.name, "namespace": &*key.namespace, "labels": labels},
-            "spec": {
+        let spec = if object.resource == Resource::CiliumNetworkPolicy {
+            json!({"endpointSelector": {}, "ingress": []})
+        } else {
+            json!({
                 "replicas": 0,
                 "selector": {"matchLabels": labels},
                 "template": {
                     "metadata": {"labels": labels},
                     "spec": {"containers": [{"name": "a", "image": "a"}]},
                 },
+            })
+        };
+        let body = json!({
+            "apiVersion": object.resource.api_version(), "kind": object.resource.kind(),
+            "metadata": {
+                "name": &*object.name, "namespace": &*object.namespace, "labels": labels,
             },
+            "spec": spec,
         });
-        let _ = self.shared.admin.create_namespace(&key.namespace);
+        let _ = self.shared.admin.create_namespace(&object.namespace);
         let _ = self.shared.admin.create(body, "kubectl-create");
     }
 
@@ -297,7 +338,9 @@ impl World {
                 let _ = shared.admin.patch(object, "kubectl-label", "", &patch);
             }
         }
-        for object in shared.admin.list("ReplicaSet", None) {
+        let kinds = ["ReplicaSet", "Deployment", "CiliumNetworkPolicy"];
+        let all = kinds.iter().flat_map(|kind| shared.admin.list(kind, None));
+        for object in all {
             if object["metadata"]["labels"]["app"] == "squatter"
                 && let Some(object) = reference_of(&object)
             {
@@ -323,8 +366,12 @@ impl World {
         };
         let (backup, wants) = self.copies[index].clone();
         self.copies.truncate(index + 1);
-        self.shared.control.restore(&backup);
-        let live = self.shared.admin.list("ReplicaSet", None);
+        self.shared.restore(&backup);
+        let admin = &self.shared.admin;
+        let live: Vec<Value> = Controller::ALL
+            .into_iter()
+            .flat_map(|controller| admin.list(controller.primary().kind(), None))
+            .collect();
         self.shared.with(|ledger| {
             let now = tokio::time::Instant::now();
             ledger.was_restored = true;
@@ -342,7 +389,9 @@ impl World {
             }
             ledger.reached = live
                 .iter()
-                .filter_map(|object| Some((reference_of(object)?.key(), stamp(object)?)))
+                .filter_map(|object| Some((reference_of(object)?, stamp(object)?)))
+                .filter(|(reference, _)| is_primary(reference))
+                .map(|(reference, stamp)| (reference.key(), stamp))
                 .collect();
         });
     }
@@ -355,8 +404,19 @@ impl World {
 
     /// An object of ours, of any kind that krane writes.
     fn object(&self, which: u16) -> Option<ObjectRef> {
-        let mut objects = self.shared.admin.list("ReplicaSet", None);
-        objects.extend(self.shared.admin.list("CiliumNetworkPolicy", None));
+        let kinds = [
+            "ReplicaSet",
+            "CiliumNetworkPolicy",
+            "Deployment",
+            "Service",
+            "PodDisruptionBudget",
+        ];
+        let mut objects: Vec<Value> = kinds
+            .iter()
+            .flat_map(|kind| self.shared.admin.list(kind, None))
+            .collect();
+        // What the controller of Deployments makes is its own affair.
+        objects.retain(|object| object["metadata"]["ownerReferences"][0]["controller"] != true);
         let object = objects.get(usize::from(which) % objects.len().max(1))?;
         reference_of(object)
     }
@@ -365,6 +425,12 @@ impl World {
         let Some(object) = self.object(which) else {
             return;
         };
+        if !matches!(
+            object.resource,
+            Resource::ReplicaSet | Resource::CiliumNetworkPolicy
+        ) {
+            return self.edit_as_contracted(&object, how);
+        }
         let is_workload = object.resource == Resource::ReplicaSet;
         let (manager, patch) = match how % 5 {
             0 if is_workload => ("kubectl-scale", json!({"spec": {"replicas": how % 7}})),
@@ -393,6 +459,28 @@ impl World {
     }
 }
 
+impl World {
+    /// One of the edits whose effect is the same on a real API server.
+    fn edit_as_contracted(&self, object: &ObjectRef, how: u8) {
+        let Some(live) = self.shared.admin.get(object) else {
+            return;
+        };
+        let rendered = Rendered::new(object.clone(), live.clone());
+        let mut edits = undone(&rendered);
+        if object.resource == Resource::Deployment {
+            edits.extend(DEPLOYMENT_EXEMPT);
+        }
+        // Labels are taken off elsewhere.
+        edits.retain(|edit| !edit.name.contains("managed-by"));
+        let edit = edits[usize::from(how) % edits.len()];
+        self.shared
+            .with(|ledger| ledger.note(&format!("edit: {} of {object}", edit.name)));
+        let somebody = Somebody(self.shared.admin.clone());
+        // Refused or not: whatever it is, krane puts it right.
+        let _ = somebody.change(object, (edit.change)(&live)).now_or_never();
+    }
+}
+
 fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
@@ -405,6 +493,9 @@ pub(crate) fn reference_of(object: &Value) -> Option<ObjectRef> {
         "ReplicaSet" => Resource::ReplicaSet,
         "Pod" => Resource::Pod,
         "HorizontalPodAutoscaler" => Resource::HorizontalPodAutoscaler,
+        "Deployment" => Resource::Deployment,
+        "Service" => Resource::Service,
+        "PodDisruptionBudget" => Resource::PodDisruptionBudget,
         _ => return None,
     };
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();

@@ -92,7 +92,7 @@ fn stream_message(chance: &mut Rng) -> MessageFault {
 
 fn world(chance: &mut Rng) -> WorldFault {
     let which = chance.u16(..);
-    match chance.u8(..37) {
+    match chance.u8(..38) {
         0 | 1 => WorldFault::ControlAway(away(chance)),
         2 => WorldFault::ControlFrozen(away(chance)),
         3 => WorldFault::CutStreams,
@@ -117,6 +117,7 @@ fn world(chance: &mut Rng) -> WorldFault {
         27 => WorldFault::DefinitionAway(away(chance)),
         28..=31 => WorldFault::Kill(chance.usize(..WORKERS)),
         36 => WorldFault::Squat(chance.u8(..)),
+        37 => WorldFault::SecretAway(away(chance)),
         32 => WorldFault::Kill(chance.usize(WORKERS..ACTORS.len())),
         _ => WorldFault::Crash,
     }

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use krane_actors::ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
+use krane_domain::ids::Controller;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
 use krane_domain::refusal::{Refusal, RefusalClass};
@@ -28,6 +29,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub(crate) struct ClusterPort {
     epoch: Epoch,
+    controller: Controller,
     client: SimClient,
 }
 
@@ -38,8 +40,9 @@ struct Writing {
 }
 
 impl Writing {
-    fn begin(shared: &Arc<Shared>, object: &ObjectRef) -> Self {
-        let object = object.to_string();
+    fn begin(shared: &Arc<Shared>, controller: Controller, object: &ObjectRef) -> Self {
+        // Controllers do not wait for each other at a namespace that both need.
+        let object = format!("{object} by {}", controller.name());
         shared.with(|ledger| ledger.begin_write(&object));
         Self {
             shared: Arc::clone(shared),
@@ -55,9 +58,10 @@ impl Drop for Writing {
 }
 
 impl ClusterPort {
-    pub(crate) fn new(epoch: &Epoch, client: SimClient) -> Self {
+    pub(crate) fn new(epoch: &Epoch, controller: Controller, client: SimClient) -> Self {
         Self {
             epoch: epoch.clone(),
+            controller,
             client,
         }
     }
@@ -80,7 +84,7 @@ impl ClusterPort {
     ) -> Result<T, Refusal> {
         self.epoch.alive().await;
         self.note(&format!("cluster: {name} {subject}"));
-        let fault = self.shared().next_cluster_call();
+        let fault = self.shared().next_cluster_call(self.controller);
         if let Some(CallFault::Late(after)) = fault
             && let Some(work) = late()
         {
@@ -123,6 +127,7 @@ impl ClusterPort {
     /// Carries an apply out, here and now.
     async fn carry_out(
         shared: &Shared,
+        controller: Controller,
         client: &SimClient,
         object: &Rendered,
         uid: Option<&str>,
@@ -131,7 +136,8 @@ impl ClusterPort {
         shared.with(|ledger| {
             ledger.writes += 1;
             if let Ok(live) = &answer {
-                ledger.applied(&shared.admin, object, &live.uid);
+                ledger.applied(&shared.admin, controller, object, &live.uid);
+                ledger.show(controller, &Item::Object(live.clone()));
                 let version = live.resource_version;
                 ledger.note(&format!("applied: {} as {version}", object.reference));
             }
@@ -144,12 +150,12 @@ impl ClusterPort {
 impl Cluster for ClusterPort {
     async fn apply(&self, object: &Rendered, uid: Option<&str>) -> Result<LiveObject, Refusal> {
         let shared = self.shared();
-        let _writing = Writing::begin(shared, &object.reference);
+        let _writing = Writing::begin(shared, self.controller, &object.reference);
         let stamp = stamp(&object.body).unwrap_or_default();
         let subject = format!("{} from {stamp} uid {uid:?}", object.reference);
         let effect = async {
-            shared.with(|ledger| ledger.judge_apply(&shared.admin, object, uid));
-            Self::carry_out(shared, &self.client, object, uid).await
+            shared.with(|ledger| ledger.judge_apply(&shared.admin, self.controller, object, uid));
+            Self::carry_out(shared, self.controller, &self.client, object, uid).await
         };
         let late = || -> Option<futures::future::BoxFuture<'static, ()>> {
             let (shared, client) = (Arc::clone(shared), self.client.clone());
@@ -170,10 +176,15 @@ impl Cluster for ClusterPort {
 
     async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal> {
         let shared = self.shared();
-        let _writing = Writing::begin(shared, object);
+        let _writing = Writing::begin(shared, self.controller, object);
         let effect = async {
             shared.with(|ledger| ledger.writes += 1);
-            self.client.adopt(object, uid).await
+            let adopted = self.client.adopt(object, uid).await;
+            if let Ok(live) = &adopted {
+                let item = Item::Object(live.clone());
+                shared.with(|ledger| ledger.show(self.controller, &item));
+            }
+            adopted
         };
         let subject = object.to_string();
         self.call("adopt", subject, WRITE_LIMIT, effect, || None)
@@ -182,7 +193,7 @@ impl Cluster for ClusterPort {
 
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {
         let shared = self.shared();
-        let _writing = Writing::begin(shared, object);
+        let _writing = Writing::begin(shared, self.controller, object);
         let effect = async {
             shared.with(|ledger| {
                 ledger.judge_delete(&shared.admin, object, uid);
@@ -223,7 +234,8 @@ impl Cluster for ClusterPort {
             .await?;
         if let Some(live) = &live {
             let item = Item::Object(live.clone());
-            self.shared().with(|ledger| ledger.show(&item));
+            self.shared()
+                .with(|ledger| ledger.show(self.controller, &item));
         }
         Ok(live)
     }
@@ -234,7 +246,8 @@ impl Cluster for ClusterPort {
         let listed = self
             .call("list", subject, READ_LIMIT, effect, || None)
             .await?;
-        self.shared().with(|ledger| ledger.show_all(&listed));
+        self.shared()
+            .with(|ledger| ledger.show_all(self.controller, &listed));
         Ok(listed)
     }
 
@@ -250,6 +263,7 @@ impl Cluster for ClusterPort {
             .await?;
         let way = Way {
             epoch: self.epoch.clone(),
+            controller: self.controller,
             events: events.fuse().boxed(),
             queue: VecDeque::new(),
             is_over: false,
@@ -261,6 +275,7 @@ impl Cluster for ClusterPort {
 /// The events of one watch, on their way.
 struct Way {
     epoch: Epoch,
+    controller: Controller,
     events: BoxStream<'static, WatchEvent>,
     queue: VecDeque<WatchEvent>,
     is_over: bool,
@@ -276,7 +291,7 @@ impl Way {
         self.is_over = matches!(event, WatchEvent::Ended(_));
         self.epoch.shared.with(|ledger| match &event {
             WatchEvent::Applied(item) => {
-                ledger.show(item);
+                ledger.show(self.controller, item);
                 ledger.note(&format!("event: applied {}", name(item)));
             }
             WatchEvent::Deleted(item) => ledger.note(&format!("event: deleted {}", name(item))),
@@ -291,7 +306,9 @@ impl Way {
         let event = self.events.next().await?;
         self.epoch.alive().await;
         let is_object = matches!(event, WatchEvent::Applied(_) | WatchEvent::Deleted(_));
-        let fault = is_object.then(|| self.epoch.shared.next_event()).flatten();
+        let fault = is_object
+            .then(|| self.epoch.shared.next_event(self.controller))
+            .flatten();
         match fault {
             None => self.queue.push_back(event),
             Some(EventFault::Delay(time)) => {

@@ -12,7 +12,9 @@ use krane_actors::ports::{
 };
 use krane_actors::store::Store;
 use krane_domain::desired::StreamItem;
+use krane_domain::ids::Controller;
 use krane_domain::report::Report;
+use krane_sim::control_plane::SimControlPlane;
 use krane_sim::hooks::{Hooks, Op};
 
 use super::{pause, verdict};
@@ -28,14 +30,16 @@ const DEAD_AFTER: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub(crate) struct ControlPort {
     epoch: Epoch,
+    controller: Controller,
     /// Known once the agent is made.
     store: Arc<OnceLock<Arc<Store>>>,
 }
 
 impl ControlPort {
-    pub(crate) fn new(epoch: &Epoch) -> Self {
+    pub(crate) fn new(epoch: &Epoch, controller: Controller) -> Self {
         Self {
             epoch: epoch.clone(),
+            controller,
             store: Arc::default(),
         }
     }
@@ -49,6 +53,10 @@ impl ControlPort {
         &self.epoch.shared
     }
 
+    fn control(&self) -> &SimControlPlane {
+        self.shared().control(self.controller)
+    }
+
     fn note(&self, line: &str) {
         self.shared().with(|ledger| ledger.note(line));
     }
@@ -60,8 +68,11 @@ impl ControlPort {
         effect: impl Future<Output = Result<T, RpcFailure>>,
     ) -> Result<T, RpcFailure> {
         self.epoch.alive().await;
-        self.note(&format!("control plane: {name} {subject}"));
-        let fault = self.shared().next_control_call();
+        self.note(&format!(
+            "control plane of {}: {name} {subject}",
+            self.controller.name()
+        ));
+        let fault = self.shared().next_control_call(self.controller);
         let op = Op {
             call: name,
             subject,
@@ -97,10 +108,11 @@ impl ControlPlane for ControlPort {
         self.epoch.alive().await;
         let shared = self.shared();
         shared.with(|ledger| {
-            ledger.note(&format!("control plane: watch behind {cursor}"));
-            ledger.judge_cursor(&shared.admin, cursor);
+            let name = self.controller.name();
+            ledger.note(&format!("control plane of {name}: watch behind {cursor}"));
+            ledger.judge_cursor(&shared.admin, self.controller, cursor);
         });
-        let fault = shared.next_control_call();
+        let fault = shared.next_control_call(self.controller);
         let way = Way {
             port: self.clone(),
             open: Some((self.hooks(fault), cursor)),
@@ -113,7 +125,7 @@ impl ControlPlane for ControlPort {
 
     async fn desired(&self, question: &Question) -> Result<Answer, RpcFailure> {
         let asked = tokio::time::Instant::now();
-        let effect = self.shared().control.desired(question);
+        let effect = self.control().desired(question);
         let answer = self.call("desired", question.key.to_string(), effect).await;
         if let Ok(answer) = &answer {
             let key = &question.key;
@@ -130,13 +142,13 @@ impl ControlPlane for ControlPort {
                 ledger.note(&format!("told: {report:?}"));
                 ledger.judge_report(report);
             });
-            shared.control.report(report).await
+            self.control().report(report).await
         };
         self.call("report", report.key().to_string(), effect).await
     }
 
     async fn heartbeat(&self) -> Result<(), RpcFailure> {
-        let effect = self.shared().control.heartbeat();
+        let effect = self.control().heartbeat();
         self.call("heartbeat", String::new(), effect).await
     }
 }
@@ -188,7 +200,7 @@ impl Way {
                 subject: cursor.to_string(),
                 number: 0,
             };
-            let control = self.port.shared().control.clone();
+            let control = self.port.control().clone();
             let opening = async { Ok(control.watch(cursor).await) };
             // A connection that is dead is noticed; one that is only silent is healthy.
             let opened = tokio::time::timeout(DEAD_AFTER, hooks.around(&op, lost, opening)).await;
@@ -204,7 +216,9 @@ impl Way {
         let event = self.events.next().await?;
         self.port.epoch.alive().await;
         let is_item = matches!(event, StreamEvent::Item(_));
-        let fault = is_item.then(|| self.port.shared().next_message()).flatten();
+        let fault = is_item
+            .then(|| self.port.shared().next_message(self.port.controller))
+            .flatten();
         match fault {
             None => self.queue.push_back(event),
             Some(MessageFault::Cut) => self.queue.push_back(ended("unavailable")),

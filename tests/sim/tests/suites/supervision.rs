@@ -1,6 +1,6 @@
 //! Every worker fails in every way at every one of its first messages.
 
-use krane_testsim::{ActorFault, Fault, Setup, WORKERS, scenarios, setup, words};
+use krane_testsim::{ActorFault, Fault, Setup, scenarios, setup, words, workers_of};
 
 use super::{Weight, must_hold, sample};
 
@@ -11,7 +11,7 @@ const QUICK: usize = 32;
 fn an_actor_may_fail_in_any_way_at_any_message() {
     let mut setups: Vec<(String, Setup)> = Vec::new();
     for scenario in scenarios() {
-        for actor in 0..WORKERS {
+        for actor in workers_of(scenario.about) {
             for message in 0..12 {
                 for what in [
                     ActorFault::Panic(message),
