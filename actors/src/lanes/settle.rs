@@ -190,6 +190,9 @@ pub(super) async fn settle_as(
                     if repair.is_drift() {
                         context.record(Happening::repaired(&rendered.reference, paths));
                     }
+                    if is_left_to_others(rendered, &settlement, seconds) {
+                        continue;
+                    }
                     return Ok(settlement);
                 }
             }
@@ -216,6 +219,13 @@ pub(super) async fn settle_as(
     )
     .remedy("it is retried")
     .into())
+}
+
+/// Whether our own apply left something for a take-over: where nobody owned anything any more, it
+/// gave what was there to a manager of before.
+fn is_left_to_others(rendered: &Rendered, settlement: &Settlement, seconds: u64) -> bool {
+    let decision = drift::decide(rendered, settlement.live.as_deref(), None, seconds);
+    matches!(decision, Decision::Adopt { .. })
 }
 
 /// What is in the place of an object that no watch shows.

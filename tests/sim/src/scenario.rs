@@ -200,6 +200,7 @@ pub fn scenarios() -> Vec<Scenario> {
 type Story = (&'static str, Vec<(u64, Step)>, Vec<Fault>);
 
 /// Edits by their place among those of their kind.
+const MANAGERS_WIPED: u8 = 8;
 const BUDGET_SWAPPED: u8 = 10;
 const PORT_RENUMBERED: u8 = 16;
 const ROLLOUT_PAUSED: u8 = 23;
@@ -249,6 +250,11 @@ fn sentinels() -> Vec<Story> {
                 Fault::World(12_000, WorldFault::Edit(3, NAME_ELSEWHERE)),
                 Fault::World(13_000, WorldFault::Delete(2)),
             ],
+        ),
+        (
+            "sentinel: who owns what is forgotten",
+            vec![(0, want)],
+            vec![Fault::World(9_000, WorldFault::Edit(4, MANAGERS_WIPED))],
         ),
         (
             "sentinel: without its Secret",
