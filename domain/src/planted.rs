@@ -47,11 +47,21 @@ pub enum Bug {
     ReportsUnreadyAsRunning,
     /// An object that is not ours is written all the same.
     WritesWhatIsNotOurs,
+    /// What hangs on a sentinel is left to whatever becomes of it when the sentinel goes.
+    CompanionsLeftBehind,
+    /// With a sentinel goes the gossip pair of another one of its environment.
+    AnotherGossipPairDeleted,
+    /// What somebody does to an object that hangs on a workload is no reason to look at it.
+    CompanionDriftUnseen,
+    /// The image of a sentinel is reported as running while it is rolled out.
+    ImageReportedTooSoon,
+    /// A policy of the control plane is applied without our label.
+    PolicyLabelNotForced,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 25] = [
         Self::CursorMovesOnReceipt,
         Self::OlderStateWins,
         Self::AnswerOverwritesNewerState,
@@ -72,6 +82,11 @@ impl Bug {
         Self::StreamNotReopened,
         Self::ReportsUnreadyAsRunning,
         Self::WritesWhatIsNotOurs,
+        Self::CompanionsLeftBehind,
+        Self::AnotherGossipPairDeleted,
+        Self::CompanionDriftUnseen,
+        Self::ImageReportedTooSoon,
+        Self::PolicyLabelNotForced,
     ];
 }
 

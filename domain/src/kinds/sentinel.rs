@@ -19,6 +19,7 @@ use super::{LiveKind, Member, Observation, Rules, WantedKind, WatchSpec};
 use crate::ids::ObjectKey;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::planted::{Bug, is_planted};
 use crate::pod::PodDigest;
 
 /// What the names of gossip objects add to that of their sentinel (D20).
@@ -145,6 +146,9 @@ impl LiveKind for Live {
     }
 
     fn workload_of(&self, live: &LiveObject) -> Option<ObjectKey> {
+        if is_planted(Bug::CompanionDriftUnseen) {
+            return None;
+        }
         companions::sentinel_of(&live.reference)
     }
 

@@ -1,20 +1,22 @@
 //! Safety: what must hold at every call and every event.
 
+mod sentinels;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use krane_actors::ports::{Answer, Item, Listed};
 use krane_domain::desired::{Change, Invalid, State};
 use krane_domain::ids::{Controller, ObjectKey};
-use krane_domain::kinds::{self, Rules};
+use krane_domain::kinds::Rules;
 use krane_domain::labels;
-use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
+use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_domain::report::{InstanceStatus, Report};
 use krane_sim::cluster::Admin;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::kinds::{companions, controller_of, is_primary, primary, sentinel_of};
+use crate::kinds::{controller_of, is_primary, primary, sentinel_of};
 use crate::ledger::{Ledger, Received, ReceivedWant, Want};
 use crate::script::{STAMP, stamp_of};
 
@@ -83,7 +85,9 @@ impl Ledger {
             }
             let may_be_surprised = self.was_lagging || self.had_late;
             let was_shown = self.shown.contains(&(live.into(), controller));
-            if uid.is_none() && was_shown && !may_be_surprised {
+            // Another controller may make a namespace while the apply is on its way.
+            let is_shared = reference.resource == Resource::Namespace;
+            if uid.is_none() && was_shown && !may_be_surprised && !is_shared {
                 let text = format!("{reference} is applied without the uid that was shown");
                 self.violate("S1", text);
             }
@@ -207,30 +211,6 @@ impl Ledger {
         self.told_to_delete.contains(key) || is_confirmed
     }
 
-    /// S8: what hangs on a sentinel goes only with it, or when it is of another sort than wanted.
-    fn judge_companion(&mut self, object: &ObjectRef, live: &Value, sentinel: &ObjectKey) {
-        let is_headless = live["spec"]["clusterIP"] == "None";
-        let is_of_another_sort = object.resource == Resource::Service
-            && is_headless != object.name.ends_with("-gossip-lan");
-        if !self.is_called_for(sentinel) && !is_of_another_sort {
-            self.violate(
-                "S8",
-                format!("{object} is deleted, and its sentinel is not"),
-            );
-        }
-    }
-
-    /// S13: a sentinel goes after what nobody would take away after it.
-    fn judge_order(&mut self, admin: &Admin, sentinel: &ObjectKey) {
-        let live = companions(sentinel).into_iter().find(|companion| {
-            let live = admin.get(companion);
-            live.is_some_and(|live| is_ours(&live) && !is_terminating(&live))
-        });
-        if let Some(companion) = live.filter(|_| !self.was_lagging && !self.had_late) {
-            self.violate("S13", format!("{sentinel} is deleted before {companion}"));
-        }
-    }
-
     fn judge_disowned(&mut self, admin: &Admin, controller: Controller, now: Instant) {
         let disowned = self.disowned.entry(controller).or_default();
         disowned.push_back(now);
@@ -292,17 +272,6 @@ impl Ledger {
                 let ip = pod.ip.as_deref().unwrap_or_default().to_owned();
                 let known = self.pods.entry(Arc::clone(&pod.name)).or_default();
                 known.insert((is_running, ip));
-            }
-        }
-    }
-
-    /// What may be said of a sentinel from now on.
-    fn show_health(&mut self, live: &LiveObject) {
-        let rules = Rules::default();
-        if let Some(seen) = kinds::observe(Controller::Sentinels, live, &[], &rules) {
-            let known = self.health.entry(live.reference.key()).or_default();
-            if !known.contains(&seen.report) {
-                known.push(seen.report);
             }
         }
     }

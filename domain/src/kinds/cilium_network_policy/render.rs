@@ -6,6 +6,7 @@ use super::DesiredPolicy;
 use crate::kinds::{RENDERER, WantedKind};
 use crate::labels;
 use crate::object::Rendered;
+use crate::planted::{Bug, is_planted};
 
 /// The policy under the names and labels that are krane's to give.
 pub(super) fn render(desired: &DesiredPolicy) -> Rendered {
@@ -31,5 +32,9 @@ pub(super) fn render(desired: &DesiredPolicy) -> Rendered {
             "annotations": annotations,
         }),
     );
-    Rendered::new(reference, Value::Object(body))
+    let mut rendered = Rendered::new(reference, Value::Object(body));
+    if is_planted(Bug::PolicyLabelNotForced) {
+        rendered.body["metadata"]["labels"][labels::MANAGED_BY] = "somebody".into();
+    }
+    rendered
 }

@@ -14,6 +14,7 @@ use crate::ids::ObjectKey;
 use crate::kinds::Rules;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::planted::{Bug, is_planted};
 
 /// Everything beside the live Deployment, in the order in which it is applied.
 pub(super) fn companions(
@@ -43,8 +44,16 @@ pub(super) fn sentinel_of(reference: &ObjectRef) -> Option<ObjectKey> {
 
 /// What is deleted before the Deployment, in order.
 pub(super) fn deleted_first(key: &ObjectKey) -> Vec<ObjectRef> {
+    if is_planted(Bug::CompanionsLeftBehind) {
+        return Vec::new();
+    }
+    let another = key.name.trim_end_matches(|c: char| c.is_ascii_digit());
     let part = |resource, suffix: &str| {
-        let name = format!("{}{suffix}", key.name);
+        let name = if is_planted(Bug::AnotherGossipPairDeleted) && suffix == GOSSIP_SUFFIX {
+            format!("{another}0{suffix}")
+        } else {
+            format!("{}{suffix}", key.name)
+        };
         ObjectRef::new(resource, Arc::clone(&key.namespace), name)
     };
     vec![

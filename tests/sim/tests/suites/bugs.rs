@@ -5,7 +5,7 @@ use krane_testsim::{CallFault, Fault, Setup, on_all_cores, run, scenarios, seede
 use parking_lot::Mutex;
 
 /// Within so many seeds.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 400;
 
 /// How the suites find it: the run and what it says. The cheapest runs come first.
 fn found(bug: Bug) -> Option<(String, String)> {
