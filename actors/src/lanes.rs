@@ -217,6 +217,10 @@ async fn apply(
     let wanted = |live: Option<&LiveObject>| Cow::Owned(desired.render(rules, live));
     let primary = settle::settle_as(&desired.reference(), &wanted, repair, false, context).await?;
     note(&primary);
+    // Once more: of a workload that was out of sight nobody knew what belongs to it.
+    for reference in desired.unneeded() {
+        note(&remove::unneeded(&reference, desired.key(), repair, context).await?);
+    }
     for rendered in primary
         .live
         .iter()

@@ -128,6 +128,15 @@ pub fn scenarios() -> Vec<Scenario> {
             world(9_000, WorldFault::Unlabel(0)),
         ),
         (
+            "no autoscaler any more when the label comes back",
+            vec![
+                (0, Step::Want(0, autoscaled)),
+                (5_000, Step::Poison(0)),
+                (12_000, other(0)),
+            ],
+            world(9_000, WorldFault::Unlabel(0)),
+        ),
+        (
             "namespace deleted",
             vec![(0, WANT)],
             world(9_000, WorldFault::DeleteNamespace(0)),
