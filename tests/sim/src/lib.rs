@@ -9,6 +9,8 @@
 )]
 
 mod incarnation;
+#[cfg(feature = "hooks")]
+mod isolation;
 mod judge;
 mod kinds;
 mod ledger;
@@ -23,6 +25,8 @@ mod shrink;
 mod suite;
 mod world;
 
+#[cfg(feature = "hooks")]
+pub use isolation::{Break, Times, isolation};
 pub use plan::{
     ACTORS, ActorFault, CallFault, EventFault, Fault, Intensity, MessageFault, Plan, WORKERS,
     WorldFault, at_random, workers_of,

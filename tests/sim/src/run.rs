@@ -99,7 +99,7 @@ struct Driver {
 
 /// Panics that were planned are told by the trace, not on stderr.
 #[cfg(feature = "hooks")]
-fn keep_planned_panics_quiet() {
+pub(crate) fn keep_planned_panics_quiet() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let earlier = std::panic::take_hook();

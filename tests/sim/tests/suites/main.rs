@@ -9,6 +9,8 @@
 
 #[cfg(feature = "hooks")]
 mod bugs;
+#[cfg(feature = "hooks")]
+mod isolation;
 mod seeds;
 #[cfg(feature = "hooks")]
 mod supervision;

@@ -1,0 +1,286 @@
+//! One controller is broken: how long the others take for their work meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fastrand::Rng;
+use futures::stream::BoxStream;
+use krane_actors::agent::{Agent, AgentParts, Servers};
+use krane_actors::chance::Chance;
+use krane_actors::controller::ControllerParts;
+use krane_actors::fault::Fault;
+use krane_actors::lease::Leadership;
+use krane_actors::metrics::ControllerFamilies;
+use krane_actors::ports::{Clock, Cluster, Listed, Server, WatchEvent};
+use krane_actors::status::StatusBoard;
+use krane_domain::ids::Controller;
+use krane_domain::kinds::{Rules, WatchSpec};
+use krane_domain::labels;
+use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
+use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_sim::cluster::{Options, SimClient, SimCluster};
+use krane_sim::control_plane::SimControlPlane;
+use parking_lot::Mutex;
+use prometheus::Registry;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::kinds::index;
+use crate::run::keep_planned_panics_quiet;
+
+mod work;
+
+pub use work::Times;
+
+/// How long a controller is broken.
+const LENGTH: Duration = Duration::from_mins(10);
+/// The real adapter gives up a write after this long.
+const WRITE_LIMIT: Duration = Duration::from_secs(15);
+
+/// How a controller is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Break {
+    /// Its stream brings messages that make no sense, and ends all the time.
+    Garbage,
+    /// All its actors panic at every message.
+    Panics,
+    /// Its writes are never answered.
+    HangingCalls,
+    /// Its stream actor is killed whenever it runs, so that the controller is parked again and
+    /// again.
+    Parked,
+}
+
+impl Break {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Garbage,
+        Self::Panics,
+        Self::HangingCalls,
+        Self::Parked,
+    ];
+}
+
+/// Ten virtual minutes of work for all controllers that are not broken. The times are from what is
+/// wanted to what is there.
+pub fn isolation(
+    seed: u64,
+    broken: Option<(Controller, Break)>,
+) -> Result<BTreeMap<Controller, Times>, String> {
+    keep_planned_panics_quiet();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|problem| problem.to_string())?;
+    runtime.block_on(live(seed, broken))
+}
+
+async fn live(
+    seed: u64,
+    broken: Option<(Controller, Break)>,
+) -> Result<BTreeMap<Controller, Times>, String> {
+    let options = Options {
+        seed,
+        ..Options::default()
+    };
+    let cluster = SimCluster::new(options);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(cluster.clone().run());
+    let _ = cluster.admin().create_namespace(labels::SENTINEL_NAMESPACE);
+    let controls = [0, 1, 2].map(|number| SimControlPlane::new(seed ^ number));
+    let board = StatusBoard::new();
+    let hanging = match broken {
+        Some((who, Break::HangingCalls)) => Some(who),
+        Some(_) | None => None,
+    };
+    let agent = agent(&cluster, &controls, &board, hanging, seed)?;
+    let servers = Servers {
+        rpc: Arc::new(Quiet),
+        metrics: Arc::new(Quiet),
+        admin: Arc::new(Quiet),
+    };
+    let root = agent.start(servers).await.map_err(|e| e.to_string())?;
+    sleep(Duration::from_secs(5)).await;
+    if let Some((who, how)) = broken {
+        tasks.spawn(spoil(controls[index(who)].clone(), board.clone(), who, how));
+    }
+    let well = Controller::ALL
+        .into_iter()
+        .filter(|who| broken.is_none_or(|(it, _)| it != *who));
+    let work = well.map(|who| work::measure(who, &cluster, &controls[index(who)], LENGTH));
+    let times = futures::future::join_all(work).await;
+    let times: Result<BTreeMap<_, _>, String> = times.into_iter().collect();
+    let _ = root.stop().await;
+    times
+}
+
+fn agent(
+    cluster: &SimCluster,
+    controls: &[SimControlPlane; 3],
+    board: &StatusBoard,
+    hanging: Option<Controller>,
+    seed: u64,
+) -> Result<Agent, String> {
+    let registry = Registry::new();
+    let families = ControllerFamilies::register(&registry).map_err(|e| e.to_string())?;
+    let is_region_known = Arc::new(AtomicBool::new(false));
+    let parts = |controller| ControllerParts {
+        controller,
+        rules: Rules::default(),
+        registry_password: None,
+        cluster: Arc::new(SlowCluster {
+            client: cluster.client(),
+            chance: Mutex::new(Rng::with_seed(seed)),
+            hangs: hanging == Some(controller),
+        }),
+        control_plane: Arc::new(controls[index(controller)].clone()),
+        clock: Arc::new(Stopped),
+        board: board.clone(),
+        max_lanes: 32,
+        max_backlog: 16 << 20,
+        resync_interval: Duration::from_secs(60),
+        replay_interval: Some(Duration::from_secs(600)),
+        max_deletes_percent: 10,
+        writes: Arc::new(AtomicBool::new(true)),
+        may_upgrade: true,
+        leadership: Leadership::default(),
+        is_region_known: Arc::clone(&is_region_known),
+        chance: Chance::new(seed),
+        metrics: families.of(controller),
+    };
+    let parts = AgentParts {
+        controllers: Controller::ALL.map(parts).into(),
+        heartbeat: Arc::new(controls[0].clone()),
+        is_region_known: Arc::clone(&is_region_known),
+        leadership: Leadership::default(),
+        election: None,
+        board: board.clone(),
+        seed,
+    };
+    Agent::new(parts, &registry).map_err(|problem| problem.to_string())
+}
+
+/// Breaks a controller for as long as the run goes on.
+async fn spoil(control: SimControlPlane, board: StatusBoard, who: Controller, how: Break) {
+    let prefix = format!("root/{}/", who.name());
+    if how == Break::Panics {
+        for (path, _) in board.all() {
+            if path.starts_with(&prefix) {
+                board.inject(&path, Fault::Panic.next().times(u32::MAX));
+            }
+        }
+    }
+    for round in 0_u64.. {
+        sleep(Duration::from_millis(50)).await;
+        match how {
+            Break::Garbage => {
+                control.garbage("no such thing");
+                if round.is_multiple_of(40) {
+                    control.cut_streams("internal");
+                }
+            }
+            // There is something to do all the time.
+            Break::Panics | Break::HangingCalls if round.is_multiple_of(4) => {
+                work::want(who, &control, &format!("x{}", round % 200), round);
+            }
+            Break::Panics | Break::HangingCalls => {}
+            Break::Parked => {
+                board.kill(&format!("{prefix}intake/stream"));
+            }
+        }
+    }
+}
+
+/// The cluster with the time that calls take.
+struct SlowCluster {
+    client: SimClient,
+    chance: Mutex<Rng>,
+    hangs: bool,
+}
+
+impl SlowCluster {
+    async fn read(&self) {
+        let time = self.chance.lock().u64(2..12);
+        sleep(Duration::from_millis(time)).await;
+    }
+
+    async fn write(&self) -> Result<(), Refusal> {
+        if self.hangs {
+            sleep(WRITE_LIMIT).await;
+            return Err(Refusal {
+                class: RefusalClass::Transient,
+                code: 0,
+                message: "no answer in time".to_owned(),
+                retry_after: None,
+            });
+        }
+        let time = self.chance.lock().u64(8..40);
+        sleep(Duration::from_millis(time)).await;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Cluster for SlowCluster {
+    async fn apply(&self, object: &Rendered, uid: Option<&str>) -> Result<LiveObject, Refusal> {
+        self.write().await?;
+        self.client.apply(object, uid).await
+    }
+
+    async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal> {
+        self.write().await?;
+        self.client.adopt(object, uid).await
+    }
+
+    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {
+        self.write().await?;
+        self.client.delete(object, uid).await
+    }
+
+    async fn metadata(&self, object: &ObjectRef) -> Result<Option<Metadata>, Refusal> {
+        self.read().await;
+        self.client.metadata(object).await
+    }
+
+    async fn get(&self, object: &ObjectRef) -> Result<Option<LiveObject>, Refusal> {
+        self.read().await;
+        self.client.get(object).await
+    }
+
+    async fn list(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        self.read().await;
+        self.client.list(spec).await
+    }
+
+    async fn watch(
+        &self,
+        spec: &WatchSpec,
+        resource_version: &str,
+    ) -> Result<BoxStream<'static, WatchEvent>, Refusal> {
+        self.client.watch(spec, resource_version).await
+    }
+}
+
+#[derive(Debug)]
+struct Stopped;
+
+impl Clock for Stopped {
+    fn unix_seconds(&self) -> u64 {
+        1_767_225_600
+    }
+}
+
+struct Quiet;
+
+#[async_trait]
+impl Server for Quiet {
+    async fn serve(&self, stop: CancellationToken) -> Result<(), String> {
+        stop.cancelled().await;
+        Ok(())
+    }
+}
