@@ -211,7 +211,7 @@ impl Load {
         let listed = api.list(&ListParams::default().limit(1)).await?;
         let version = listed.metadata.resource_version.unwrap_or_default();
         let events = api.watch(&WatchParams::default(), &version).await?;
-        let (tell, mut begun) = mpsc::unbounded_channel::<(String, u32, Instant)>();
+        let (tell, mut pieces) = mpsc::unbounded_channel::<(String, u32, Instant)>();
         let driver = async {
             let began = Instant::now();
             let mut turn = 0_u32;
@@ -247,7 +247,7 @@ impl Load {
             while !(is_over && open.is_empty()) {
                 tokio::select! {
                     biased;
-                    piece = begun.recv(), if !is_over => match piece {
+                    piece = pieces.recv(), if !is_over => match piece {
                         Some((name, round, at)) => drop(open.insert(name, (round, at))),
                         None => is_over = true,
                     },
@@ -271,8 +271,8 @@ impl Load {
             times.extend(open.into_values().map(|(_, at)| at.elapsed()));
             Outcome::Ok(times)
         };
-        let (driven, times) = tokio::join!(driver, watcher);
-        driven?;
+        let (outcome, times) = tokio::join!(driver, watcher);
+        outcome?;
         times
     }
 }

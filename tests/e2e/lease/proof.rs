@@ -73,11 +73,11 @@ pub(super) fn check(entries: &[AuditEntry], lives: &[Life]) -> Result<Proof, Str
         late.entry(who).or_default().push(line);
     }
     for life in lives {
-        let lines = late.remove(life.mark.as_str()).unwrap_or_default();
-        proof.late += lines.len();
-        if lines.len() > life.pauses {
+        let writes = late.remove(life.mark.as_str()).unwrap_or_default();
+        proof.late += writes.len();
+        if writes.len() > life.pauses {
             return Err(format!(
-                "{} was paused {} times, and wrote late: {lines:#?}",
+                "{} was paused {} times, and wrote late: {writes:#?}",
                 life.mark, life.pauses
             ));
         }

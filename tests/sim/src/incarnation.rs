@@ -66,7 +66,7 @@ impl Incarnation {
         let registry = Registry::new();
         let is_region_known = Arc::new(AtomicBool::new(false));
         let families = ControllerFamilies::register(&registry).map_err(|e| e.to_string())?;
-        let ports = Controller::ALL.map(|controller| ControlPort::new(&epoch, controller));
+        let controls = Controller::ALL.map(|controller| ControlPort::new(&epoch, controller));
         let client = shared.cluster.client();
         let parts = AgentParts {
             controllers: Controller::ALL
@@ -76,7 +76,7 @@ impl Incarnation {
                     rules: shared.rules.clone(),
                     registry_password: None,
                     cluster: Arc::new(ClusterPort::new(&epoch, controller, client.clone())),
-                    control_plane: Arc::new(ports[index(controller)].clone()),
+                    control_plane: Arc::new(controls[index(controller)].clone()),
                     clock: Arc::new(RunClock { began }),
                     board: board.clone(),
                     max_lanes: 32,
@@ -100,7 +100,7 @@ impl Incarnation {
             seed,
         };
         let agent = Agent::new(parts, &registry).map_err(|problem| problem.to_string())?;
-        for (port, store) in ports.iter().zip(agent.stores()) {
+        for (port, store) in controls.iter().zip(agent.stores()) {
             port.serve(&store);
         }
         let servers = Servers {

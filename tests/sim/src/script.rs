@@ -158,7 +158,7 @@ impl Script {
                 // Two for each workload: one where it is, and one where the sentinels are.
                 let number = subject - POLICIES;
                 let name = format!("{POLICY}{number}");
-                if number % 2 == 0 {
+                if number.is_multiple_of(2) {
                     ObjectKey::new(tenant(number / 2), name)
                 } else {
                     ObjectKey::new(labels::SENTINEL_NAMESPACE, name)
