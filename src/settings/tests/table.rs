@@ -22,6 +22,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("resync.interval", "\"60s\""),
     ("replay.interval", "\"10m\""),
     ("safety.writes", "\"on\""),
+    ("safety.upgrades", "\"on\""),
     ("safety.max_deletes_percent", "10"),
     ("k8s.max_in_flight", "32"),
     ("k8s.qps", "0"),
