@@ -143,14 +143,18 @@ impl Ledger {
         if reference.resource == Resource::ReplicaSet {
             self.judge_isolation(admin, object);
         }
-        if is_primary(reference)
-            && let Some(stamp) = stamp(&object.body)
-        {
-            let key = reference.key();
-            let reached = self.reached.entry(key.clone()).or_default();
-            *reached = stamp.max(*reached);
-            self.floor.insert(key, stamp);
+        if let Some(stamp) = self.reach(object) {
+            self.floor.insert(reference.key(), stamp);
         }
+    }
+
+    /// An object has reached the state that this was rendered from; its stamp.
+    pub(crate) fn reach(&mut self, object: &Rendered) -> Option<u64> {
+        let reference = &object.reference;
+        let stamp = stamp(&object.body).filter(|_| is_primary(reference))?;
+        let reached = self.reached.entry(reference.key()).or_default();
+        *reached = stamp.max(*reached);
+        Some(stamp)
     }
 
     /// S1, S8: a delete is about to be carried out.

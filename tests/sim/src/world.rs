@@ -173,13 +173,14 @@ impl World {
                 if self.lost.is_none() {
                     let wants = shared.with(|ledger| {
                         let now = tokio::time::Instant::now();
+                        let wants = ledger.wants.clone();
                         for (key, want) in &mut ledger.wants {
                             ledger.unwanted_at.insert(key.clone(), now);
                             *want = Want::Unknown;
                         }
-                        self.copies.last().map(|(_, wants)| wants.clone())
+                        wants
                     });
-                    self.lost = Some((self.backup(), wants.unwrap_or_default()));
+                    self.lost = Some((self.backup(), wants));
                     each(&SimControlPlane::lose_memory);
                 }
                 return Deed::Later(time, Undo::Memory);

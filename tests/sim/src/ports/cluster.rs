@@ -167,7 +167,10 @@ impl Cluster for ClusterPort {
                 });
                 let applied = client.apply(&object, uid.as_deref()).await;
                 if let Ok(live) = applied {
-                    shared.with(|ledger| ledger.made.insert(live.uid));
+                    shared.with(|ledger| {
+                        ledger.made.insert(live.uid);
+                        ledger.reach(&object);
+                    });
                 }
             }))
         };

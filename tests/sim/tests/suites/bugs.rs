@@ -1,11 +1,14 @@
 //! Each planted defect is found, and soon.
 
 use krane_domain::planted::Bug;
-use krane_testsim::{CallFault, Fault, Setup, on_all_cores, run, scenarios, seeded, setup, words};
+use krane_testsim::{
+    ActorFault, CallFault, Fault, Setup, on_all_cores, run, scenarios, seeded, setup, words,
+    workers_of,
+};
 use parking_lot::Mutex;
 
 /// Within so many seeds.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 150;
 
 /// How the suites find it: the run and what it says. The cheapest runs come first.
 fn found(bug: Bug) -> Option<(String, String)> {
@@ -20,8 +23,18 @@ fn found(bug: Bug) -> Option<(String, String)> {
             .into_iter()
             .map(move |fault| (words(&scenario), setup(&scenario, &[fault])))
     });
+    let failing = scenarios().into_iter().flat_map(|scenario| {
+        let workers = workers_of(scenario.about);
+        let faults = workers.flat_map(|worker| {
+            (0..12).map(move |message| Fault::Actor(worker, ActorFault::Panic(message)))
+        });
+        let faults: Vec<Fault> = faults.collect();
+        faults
+            .into_iter()
+            .map(move |fault| (words(&scenario), setup(&scenario, &[fault])))
+    });
     let seeds = (1..=SEEDS).map(|seed| (format!("KRANE_SEED={seed}"), seeded(seed)));
-    let mut all = undisturbed.chain(seeds).chain(swept);
+    let mut all = undisturbed.chain(seeds).chain(failing).chain(swept);
     all.find_map(|(words, setup)| {
         let planted = Setup {
             bug: Some(bug),
