@@ -1,7 +1,7 @@
 //! The kinds of desired state: one folder each.
 //!
 //! Actors handle [`Desired`] and [`Controller`] without looking into them. What differs between
-//! kinds is what a folder says by two traits: [`WantedKind`] about a desired state, [`LiveKind`]
+//! kinds is what a folder says by two traits: `WantedKind` about a desired state, `LiveKind`
 //! about the objects in the cluster. Another kind is another folder, and one line in each of the
 //! two matches below.
 

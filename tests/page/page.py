@@ -126,7 +126,7 @@ def a_stream_that_is_cut_opens_again(page, demo):
     page.get_by_role("button", name="Cut the stream").click()
     ended = demo.wait_for_event(after, "stream_ended")
     demo.wait_for_event(ended["number"], "stream_opened")
-    expect(page.locator("#controllers dl")).to_contain_text("open", timeout=PATIENCE)
+    expect(page.get_by_role("article", name="deployments").locator("dl")).to_contain_text("open", timeout=PATIENCE)
     step("a stream that is cut opens again")
 
 
@@ -165,12 +165,12 @@ def an_api_server_that_is_away_is_told(page, demo, shots):
     expect(page.locator("#said")).to_contain_text("the story waits until Restore is pressed")
     for text in ["as of", "UTC", "nothing is lost"]:
         expect(problem).to_contain_text(text)
-    expect(page.locator("#controllers dl")).to_contain_text("0 of 5 work")
+    expect(page.get_by_role("article", name="deployments").locator("dl")).to_contain_text("0 of 5 work")
     if shots:
         page.screenshot(path=shots / "away.png", full_page=True)
     page.get_by_role("button", name="Restore").click()
     expect(problem).to_have_count(0, timeout=PATIENCE)
-    expect(page.locator("#controllers dl")).to_contain_text("all 5 work", timeout=PATIENCE)
+    expect(page.get_by_role("article", name="deployments").locator("dl")).to_contain_text("all 5 work", timeout=PATIENCE)
     expect(page.locator("#said")).to_contain_text("has everything in place and reported again", timeout=PATIENCE)
     step("an API server that is away is told with the time of what is shown, and forgotten when it is back")
 

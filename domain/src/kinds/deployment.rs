@@ -130,7 +130,7 @@ pub struct DesiredDeployment {
     pub image: String,
     /// Pods wanted; with autoscaling only to begin with.
     pub replicas: u32,
-    /// How many pods there may be, and what decides; without it there are [`Self::replicas`].
+    /// How many pods there may be, and what decides; without it there are `replicas`.
     pub autoscaling: Option<Autoscaling>,
     /// CPU limit in thousandths of a core, > 0.
     pub cpu_millicores: u64,
