@@ -144,7 +144,10 @@ impl Ledger {
             self.judge_isolation(admin, object);
         }
         if let Some(stamp) = self.reach(object) {
-            self.floor.insert(reference.key(), stamp);
+            // An answer may be ahead of a stream that is late: what that brings next is news to krane.
+            if self.by_stream.contains(&(reference.key(), stamp)) {
+                self.floor.insert(reference.key(), stamp);
+            }
         }
     }
 
@@ -320,6 +323,9 @@ impl Ledger {
         }
         self.spoken_of.insert(state.key.clone(), Instant::now());
         let wants = wanted(&state.change);
+        if let ReceivedWant::Apply(stamp) = wants {
+            self.by_stream.insert((state.key.clone(), stamp));
+        }
         let received = self.received.entry(state.key.clone()).or_default();
         if let ReceivedWant::Apply(stamp) = wants
             && received.iter().any(|known| known.version > state.version)

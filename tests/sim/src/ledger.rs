@@ -56,6 +56,8 @@ pub(crate) struct Ledger {
     pub(crate) unwanted_at: BTreeMap<ObjectKey, Instant>,
     /// The newest stamp applied to each workload: older ones must not follow.
     pub(crate) floor: BTreeMap<ObjectKey, u64>,
+    /// The states that a stream has brought, by their stamps.
+    pub(crate) by_stream: BTreeSet<(ObjectKey, u64)>,
     /// The newest stamp that each workload has had in the cluster.
     pub(crate) reached: BTreeMap<ObjectKey, u64>,
     /// What the present incarnation received.
@@ -117,6 +119,7 @@ impl Ledger {
             wants: BTreeMap::new(),
             unwanted_at: BTreeMap::new(),
             floor: BTreeMap::new(),
+            by_stream: BTreeSet::new(),
             reached: BTreeMap::new(),
             received: BTreeMap::new(),
             deleted: BTreeMap::new(),
