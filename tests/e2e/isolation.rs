@@ -93,7 +93,10 @@ async fn whatever_breaks_one_controller_the_others_are_as_quick_as_before() -> O
     }
     println!("the worst p99 is {worst:.2} times that of undisturbed controllers");
     // Whoever stands still is waited for ten seconds; how little is noticed, the table says.
-    assert!(worst < 20.0, "{worst:.2} times as long: the others stood still");
+    assert!(
+        worst < 20.0,
+        "{worst:.2} times as long: the others stood still"
+    );
     agent.stop().await
 }
 
