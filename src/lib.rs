@@ -8,7 +8,6 @@ pub mod edge;
 pub mod rpc;
 pub mod run;
 pub mod settings;
-pub mod take_over;
 pub mod telemetry;
 pub mod version;
 mod words;

@@ -4,6 +4,7 @@ mod assembly;
 mod ports;
 mod servers;
 mod signals;
+pub mod take_over;
 mod view;
 
 use std::sync::Arc;
@@ -20,10 +21,10 @@ use crate::edge::cluster::{
 use crate::edge::control_plane::{self, EndpointError};
 use crate::rpc::bind::Listeners;
 use crate::settings::Settings;
-use crate::take_over::{self, Findings, Side};
 pub(crate) use assembly::{Running, World};
 use ports::Observers;
 use signals::Signals;
+use take_over::Findings;
 
 /// Why the agent did not start, or ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -104,13 +105,7 @@ pub async fn look_before_take_over(settings: &Settings) -> Result<Findings, RunE
     let (world, connection) = reach(settings, &Registry::new()).await?;
     let limits = ports::call_limits(settings);
     let lister = MetadataLister::new(connection, limits, CallTimeouts::default());
-    let sides = world.controllers.into_iter().map(|ports| Side {
-        controller: ports.controller,
-        cluster: ports.cluster,
-        control_plane: ports.control_plane,
-    });
-    let sides: Vec<Side> = sides.collect();
-    Ok(take_over::survey(&sides, &world.rules, &lister).await)
+    Ok(take_over::survey(&world.controllers, &world.rules, &lister).await)
 }
 
 /// The world outside: a Kubernetes cluster and the control plane.

@@ -2,8 +2,8 @@
 //!
 //! Actors handle [`Desired`] and [`Controller`] without looking into them. What differs between
 //! kinds is what a folder says by two traits: `WantedKind` about a desired state, `LiveKind`
-//! about the objects in the cluster. Another kind is another folder, and one line in each of the
-//! two matches below.
+//! about the objects in the cluster. Another kind is another folder, and a line wherever the kinds
+//! are listed: in the matches below, and among the controllers.
 
 pub mod cilium_network_policy;
 pub mod deployment;

@@ -10,8 +10,8 @@ use super::exit;
 use super::flags::SettingFlags;
 use super::output::Terminal;
 use super::run::Failure;
+use crate::run::take_over::Findings;
 use crate::settings::{LoadInput, Loaded};
-use crate::take_over::Findings;
 
 /// Looks at a cluster with your own rights, and changes nothing.
 #[derive(Debug, Args)]

@@ -261,10 +261,7 @@ async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop
                 let found = found.filter(|found| is_out_of_sight(found, context));
                 Ok(found.map_or(Place::Seen, Place::Ours))
             } else if was_ours {
-                let found = context.cluster.get(reference).await;
-                let found = found
-                    .map_err(|refusal| refused(&format!("reading {reference}"), &refusal))?
-                    .filter(|found| found.uid == metadata.uid);
+                let found = still_there(reference, &metadata.uid, context).await?;
                 Ok(found.map_or(Place::Seen, |found| Place::Ours(Arc::new(found))))
             } else if is_planted(Bug::WritesWhatIsNotOurs) {
                 Ok(Place::Free)
@@ -275,13 +272,22 @@ async fn place(rendered: &Rendered, context: &LaneContext) -> Result<Place, Stop
     }
 }
 
+/// The whole object of this uid, if it still has the name.
+async fn still_there(
+    reference: &ObjectRef,
+    uid: &str,
+    context: &LaneContext,
+) -> Result<Option<LiveObject>, Stop> {
+    let found = context.cluster.get(reference).await;
+    let found = found.map_err(|refusal| refused(&format!("reading {reference}"), &refusal))?;
+    Ok(found.filter(|found| *found.uid == *uid))
+}
+
 /// What another agent left behind under the name of ours is taken over; anything else is not ours.
 async fn left_behind(rendered: &Rendered, uid: &str, context: &LaneContext) -> Result<Place, Stop> {
     let reference = &rendered.reference;
     if drift::may_be_left_behind(reference) {
-        let found = context.cluster.get(reference).await;
-        let found = found.map_err(|refusal| refused(&format!("reading {reference}"), &refusal))?;
-        let found = found.filter(|found| *found.uid == *uid);
+        let found = still_there(reference, uid, context).await?;
         if let Some(found) = found.filter(|found| drift::is_left_behind(rendered, found)) {
             tracing::info!(object = %reference, "taking over what another agent left behind");
             return Ok(Place::Ours(Arc::new(found)));

@@ -4,24 +4,11 @@
 mod leftovers;
 mod plan;
 
-use std::sync::Arc;
-
-use krane_actors::ports::{Cluster, ControlPlane};
-use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
 use serde::Serialize;
 
+use super::assembly::Ports;
 use crate::edge::cluster::MetadataLister;
-
-/// What one controller is connected to.
-pub(crate) struct Side {
-    /// Which.
-    pub(crate) controller: Controller,
-    /// The cluster.
-    pub(crate) cluster: Arc<dyn Cluster>,
-    /// The control plane.
-    pub(crate) control_plane: Arc<dyn ControlPlane>,
-}
 
 /// Everything that was found.
 #[derive(Debug, Default, Serialize)]
@@ -110,7 +97,7 @@ pub struct Leftover {
 }
 
 /// Looks at everything once.
-pub(crate) async fn survey(sides: &[Side], rules: &Rules, lister: &MetadataLister) -> Findings {
+pub(super) async fn survey(sides: &[Ports], rules: &Rules, lister: &MetadataLister) -> Findings {
     let mut findings = Findings::default();
     for side in sides {
         plan::plan(side, rules, &mut findings).await;

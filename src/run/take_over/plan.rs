@@ -13,12 +13,13 @@ use krane_domain::refusal::RefusalClass;
 use krane_domain::upgrades::is_older_rendering;
 use krane_domain::view::View;
 
-use super::{Action, Findings, Planned, Side, Summary};
+use super::{Action, Findings, Planned, Summary};
+use crate::run::assembly::Ports;
 
 /// Questions in flight at once.
 const AT_ONCE: usize = 16;
 
-pub(super) async fn plan(side: &Side, rules: &Rules, findings: &mut Findings) {
+pub(super) async fn plan(side: &Ports, rules: &Rules, findings: &mut Findings) {
     let mut survey = Survey {
         side,
         rules,
@@ -38,7 +39,7 @@ pub(super) async fn plan(side: &Side, rules: &Rules, findings: &mut Findings) {
 }
 
 struct Survey<'a> {
-    side: &'a Side,
+    side: &'a Ports,
     rules: &'a Rules,
     view: View,
     summary: Summary,
