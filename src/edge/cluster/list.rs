@@ -20,68 +20,106 @@ const PAGE_ITEMS: usize = 500;
 const PAGE_BYTES: usize = 64 << 20;
 const RESTARTS: usize = 3;
 
+/// A list to be read page by page.
+pub(super) struct Pages<'a> {
+    /// Whole objects or their metadata.
+    pub(super) verb: Verb,
+    /// Plural of the kind.
+    pub(super) resource: &'static str,
+    /// Path of the collection.
+    pub(super) path: &'a str,
+    /// Empty for none.
+    pub(super) label_selector: &'a str,
+    /// Empty for none.
+    pub(super) field_selector: &'a str,
+}
+
 /// Lists everything a watch tells about, consistent at one resource version.
 pub(super) async fn list(calls: &KubeCalls, spec: &WatchSpec) -> Result<Listed, Refusal> {
     let path = collection_path(spec.resource, spec.namespace)?;
-    let mut expired = None;
-    for _ in 0..=RESTARTS {
-        match attempt(calls, spec, &path).await {
-            Ok(listed) => return Ok(listed),
-            // The continue token of a slow list expires; the rest that the server offers then is
-            // of another moment, and objects in between would look as if they were gone.
-            Err(refusal) if refusal.code == 410 => expired = Some(refusal),
-            Err(refusal) => return Err(refusal),
-        }
-    }
-    let last = expired.map(|refusal| refusal.message).unwrap_or_default();
-    Err(Refusal {
-        class: RefusalClass::Transient,
-        code: 410,
-        message: format!(
-            "the list expired {} times before its last page: {last}",
-            RESTARTS + 1
-        ),
-        retry_after: None,
-    })
+    let pages = Pages {
+        verb: Verb::List,
+        resource: spec.resource.plural(),
+        path: &path,
+        label_selector: &spec.label_selector,
+        field_selector: &spec.field_selector,
+    };
+    let collect = |json: &[u8], listed: &mut Listed| collect(spec.resource, json, listed);
+    pages.read(calls, collect).await
 }
 
-async fn attempt(calls: &KubeCalls, spec: &WatchSpec, path: &str) -> Result<Listed, Refusal> {
-    let mut listed = Listed::default();
-    let mut token = String::new();
-    let mut page_items = PAGE_ITEMS;
-    loop {
-        let mut target = path.to_owned();
-        let limit = page_items.to_string();
-        push_query(
-            &mut target,
-            &[
-                ("labelSelector", &spec.label_selector),
-                ("fieldSelector", &spec.field_selector),
-                ("limit", &limit),
-                ("continue", &token),
-            ],
-        );
-        let call = Call::new(Verb::List, spec.resource.plural(), target);
-        let reply = match calls.run_within(&call, PAGE_BYTES).await {
-            Err(CallError::TooLarge { .. }) if page_items > 1 => {
-                page_items /= 2;
-                continue;
+impl Pages<'_> {
+    /// Reads all pages of one moment. `collect` adds the items of a page and gives the token of the
+    /// next one, empty after the last.
+    pub(super) async fn read<T: Default>(
+        &self,
+        calls: &KubeCalls,
+        collect: impl Fn(&[u8], &mut T) -> Result<String, String>,
+    ) -> Result<T, Refusal> {
+        let mut expired = None;
+        for _ in 0..=RESTARTS {
+            match self.attempt(calls, &collect).await {
+                Ok(listed) => return Ok(listed),
+                // The continue token of a slow list expires; the rest that the server offers then
+                // is of another moment, and objects in between would look as if they were gone.
+                Err(refusal) if refusal.code == 410 => expired = Some(refusal),
+                Err(refusal) => return Err(refusal),
             }
-            other => other?,
-        };
-        if !reply.is_success() {
-            return Err(reply.refusal());
         }
-        let next = collect(spec.resource, &reply.body, &mut listed)
-            .map_err(|problem| unreadable(reply.code, problem))?;
-        if next.is_empty() {
-            return Ok(listed);
-        }
-        if next == mem::replace(&mut token, next.clone()) {
-            return Err(unreadable(
-                reply.code,
-                "the list does not advance: the same page again",
-            ));
+        let last = expired.map(|refusal| refusal.message).unwrap_or_default();
+        Err(Refusal {
+            class: RefusalClass::Transient,
+            code: 410,
+            message: format!(
+                "the list expired {} times before its last page: {last}",
+                RESTARTS + 1
+            ),
+            retry_after: None,
+        })
+    }
+
+    async fn attempt<T: Default>(
+        &self,
+        calls: &KubeCalls,
+        collect: &impl Fn(&[u8], &mut T) -> Result<String, String>,
+    ) -> Result<T, Refusal> {
+        let mut listed = T::default();
+        let mut token = String::new();
+        let mut page_items = PAGE_ITEMS;
+        loop {
+            let mut target = self.path.to_owned();
+            let limit = page_items.to_string();
+            push_query(
+                &mut target,
+                &[
+                    ("labelSelector", self.label_selector),
+                    ("fieldSelector", self.field_selector),
+                    ("limit", &limit),
+                    ("continue", &token),
+                ],
+            );
+            let call = Call::new(self.verb, self.resource, target);
+            let reply = match calls.run_within(&call, PAGE_BYTES).await {
+                Err(CallError::TooLarge { .. }) if page_items > 1 => {
+                    page_items /= 2;
+                    continue;
+                }
+                other => other?,
+            };
+            if !reply.is_success() {
+                return Err(reply.refusal());
+            }
+            let next = collect(&reply.body, &mut listed)
+                .map_err(|problem| unreadable(reply.code, problem))?;
+            if next.is_empty() {
+                return Ok(listed);
+            }
+            if next == mem::replace(&mut token, next.clone()) {
+                return Err(unreadable(
+                    reply.code,
+                    "the list does not advance: the same page again",
+                ));
+            }
         }
     }
 }

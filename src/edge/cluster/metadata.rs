@@ -10,11 +10,9 @@ use serde::Deserialize;
 use super::calls::KubeCalls;
 use super::connection::KubeConnection;
 use super::limits::{CallLimits, CallTimeouts};
-use super::reply::{json_problem, unreadable};
-use super::request::{Call, Verb, push_query};
-
-/// Items of one page.
-const PAGE: &str = "500";
+use super::list::Pages;
+use super::reply::json_problem;
+use super::request::Verb;
 
 /// Lists what there is of a kind, without looking into it.
 #[derive(Debug)]
@@ -63,34 +61,22 @@ impl MetadataLister {
         resource: &'static str,
         label_selector: &str,
     ) -> Result<Vec<ObjectMetadata>, Refusal> {
-        let mut all = Vec::new();
-        let mut token = String::new();
-        loop {
-            let mut target = format!("{api}/{resource}");
-            push_query(
-                &mut target,
-                &[
-                    ("labelSelector", label_selector),
-                    ("limit", PAGE),
-                    ("continue", &token),
-                ],
-            );
-            let call = Call::new(Verb::ListMetadata, resource, target);
-            let reply = self.calls.run(&call).await?;
-            if !reply.is_success() {
-                return Err(reply.refusal());
-            }
-            let page: Page = serde_json::from_slice(&reply.body).map_err(|error| {
-                unreadable(reply.code, format!("{resource}: {}", json_problem(&error)))
-            })?;
+        let path = format!("{api}/{resource}");
+        let pages = Pages {
+            verb: Verb::ListMetadata,
+            resource,
+            path: &path,
+            label_selector,
+            field_selector: "",
+        };
+        let collect = |json: &[u8], all: &mut Vec<ObjectMetadata>| {
+            let page: Page = serde_json::from_slice(json)
+                .map_err(|error| format!("{resource}: {}", json_problem(&error)))?;
             let items = page.items.unwrap_or_default();
             all.extend(items.into_iter().map(|item| item.metadata));
-            let next = page.metadata.token;
-            if next.is_empty() || next == token {
-                return Ok(all);
-            }
-            token = next;
-        }
+            Ok(page.metadata.token)
+        };
+        pages.read(&self.calls, collect).await
     }
 }
 
