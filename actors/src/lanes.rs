@@ -4,9 +4,13 @@
 //! other. It holds no state of its own: whatever it finds out is in the store or in its outcome.
 
 mod outdated;
+mod place;
 mod remove;
+mod repair;
 mod settle;
 mod shared;
+mod words;
+mod write;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -24,7 +28,7 @@ use krane_domain::object::{LiveObject, Rendered, Resource};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 
-use self::settle::Repair;
+use self::repair::Repair;
 use crate::events::Happening;
 use crate::lease::Leadership;
 use crate::metrics::ControllerMetrics;
@@ -266,7 +270,7 @@ async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop>
     let id = all().find_map(|live| kinds::question_id(controller, live));
     let wrote = all().next().is_some();
     for live in all() {
-        settle::delete(live, context).await?;
+        write::delete(live, context).await?;
     }
     let now = context.board.now();
     context.store.with(|memory| {

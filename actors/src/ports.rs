@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use krane_domain::desired::{Change, Invalid, StreamItem};
+use krane_domain::desired::{Change, StreamItem};
 use krane_domain::ids::ObjectKey;
+use krane_domain::invalid::Invalid;
 use krane_domain::kinds::{Password, WatchSpec};
 use krane_domain::lease::{Claim, Failure, Record};
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};

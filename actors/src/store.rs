@@ -9,33 +9,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use krane_domain::backlog::{AnswerReceipt, Backlog, Receipt};
+use krane_domain::backlog::Backlog;
 use krane_domain::brake::Brake;
-use krane_domain::desired::{Change, Invalid, State, StreamItem};
 use krane_domain::drift::FuseMemory;
 use krane_domain::ids::{Controller, Moment, ObjectKey, SharedKey, WorkKey};
-use krane_domain::kinds::{self, Member, Rules};
+use krane_domain::kinds::{self, Rules};
 use krane_domain::members::Members;
 use krane_domain::object::{LiveObject, ObjectRef, Resource};
 use krane_domain::outbox::Outbox;
-use krane_domain::replay::{Replay, Shown};
 use krane_domain::upgrades::Upgrades;
-use krane_domain::view::{Effects, View};
+use krane_domain::view::View;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::breaker::Breaker;
 use crate::chance::Chance;
-use crate::ports::{Item, Listed};
-use crate::watch::WatchFailure;
 
 mod facts;
+mod receive;
+mod sight;
 mod snapshot;
 mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use facts::{BrokenWatch, ResyncSummary, StreamMemory};
+pub use facts::{BrokenWatch, ResyncSummary, StreamMemory, WatchFailure};
+pub use receive::member_of;
 pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};
 
 /// The stream counts as quiet after this long without a message.
@@ -130,177 +129,6 @@ impl Memory {
         }
     }
 
-    /// Takes in a message of the stream.
-    pub fn receive(&mut self, item: StreamItem, now: Moment) {
-        self.stream.last_item_at = Some(now);
-        match item {
-            StreamItem::Unnamed { version, .. } => {
-                self.stream.unknown += 1;
-                self.backlog.pass(version);
-            }
-            StreamItem::State(state) => {
-                self.brake.named(&state.key);
-                let key = state.key.clone();
-                let member = member_of(&state.change);
-                let warnings = warnings_of(&state.change);
-                let broken = unversioned(&state);
-                match self.backlog.receive(state, now) {
-                    Receipt::Accepted => {
-                        self.stream.received += 1;
-                        for warning in warnings {
-                            tracing::warn!(%key, %warning, "applied all the same");
-                        }
-                        self.want(&key, member, now);
-                    }
-                    Receipt::Repeated => self.stream.replayed += 1,
-                    Receipt::Stale => {
-                        self.stream.stale += 1;
-                        if let Some(reason) = broken {
-                            tracing::error!(
-                                %key,
-                                %reason,
-                                "a state whose version cannot be read was passed over; what was \
-                                 wanted before is kept"
-                            );
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Takes in a state that a full replay shows (D8). Returns whether there is work.
-    pub fn receive_replayed(&mut self, replay: &mut Replay, state: State, now: Moment) -> bool {
-        let age = self.backlog.age(&state);
-        match replay.show(state, age) {
-            Shown::News(state) => {
-                self.receive(StreamItem::State(state), now);
-                true
-            }
-            Shown::Known | Shown::Older => {
-                self.stream.replayed += 1;
-                false
-            }
-        }
-    }
-
-    /// Takes over what a restored control plane wants, and begins its stream again at 0 (D8).
-    pub fn adopt(&mut self, states: Vec<State>, now: Moment) {
-        self.stream.adopted += states.len() as u64;
-        self.stream.must_reconnect = true;
-        for state in &states {
-            self.brake.named(&state.key);
-            self.want(&state.key, member_of(&state.change), now);
-        }
-        self.backlog.adopt(states, now);
-    }
-
-    /// The control plane does not know this object, as it said when asked at `asked_at`: it is
-    /// deleted, unless the stream spoke of it since. Returns whether it is.
-    pub fn disown(&mut self, key: &ObjectKey, asked_at: Moment, now: Moment) -> bool {
-        let receipt = self.backlog.answer(key, Ok(Change::Delete), asked_at, now);
-        let is_adopted = receipt == AnswerReceipt::Adopted;
-        if is_adopted {
-            self.want(key, None, now);
-        }
-        is_adopted
-    }
-
-    /// A person allows the deletions that the brake holds (D7). Returns what is deleted now.
-    pub fn allow_deletes(&mut self, now: Moment) -> BTreeSet<ObjectKey> {
-        let held = self.brake.release(now);
-        held.into_iter()
-            .filter(|key| self.disown(key, now, now))
-            .collect()
-    }
-
-    /// A wanted workload changed: so may the shared objects it was and is part of.
-    pub fn want(&mut self, key: &ObjectKey, member: Option<Member>, now: Moment) {
-        for changed in self.wanted.set(key, member) {
-            self.backlog.look(&WorkKey::Shared(changed), now);
-        }
-    }
-
-    /// Acts on what a change of the view calls for.
-    pub fn take_effects(&mut self, effects: Effects, now: Moment) {
-        for key in &effects.look {
-            self.backlog.look(key, now);
-        }
-        self.observe(effects.observe);
-    }
-
-    /// The status of these workloads may have changed. Nobody takes them off the list where nothing
-    /// is reported.
-    pub fn observe(&mut self, keys: impl IntoIterator<Item = ObjectKey>) {
-        if self.view.controller().has_reports() {
-            self.to_observe.extend(keys);
-        }
-    }
-
-    /// Something was seen by a watch.
-    pub fn see(&mut self, item: Item, now: Moment) {
-        let effects = match item {
-            Item::Object(live) => self.view.insert(live),
-            Item::Pod(pod) => self.view.insert_pod(pod),
-        };
-        self.take_effects(effects, now);
-    }
-
-    /// Something left a watch.
-    pub fn lose(&mut self, item: &Item, now: Moment) {
-        let effects = match item {
-            Item::Object(live) => {
-                self.view
-                    .remove(&live.reference, &live.uid, live.resource_version)
-            }
-            Item::Pod(pod) => self.view.remove_pod(&pod.namespace, &pod.name, &pod.uid),
-        };
-        self.take_effects(effects, now);
-    }
-
-    /// A complete list of one kind replaces what was known of it. The kind is there, and seen.
-    pub fn replace(&mut self, resource: Resource, listed: Listed, now: Moment) {
-        self.kinds_missing.remove(&resource);
-        self.broken_watches.remove(&resource);
-        // A version that cannot be read is older than all: nothing is taken for gone.
-        let version = listed.resource_version.parse().unwrap_or(0);
-        let uids = listed
-            .items
-            .iter()
-            .map(|item| match item {
-                Item::Object(live) => Arc::clone(&live.uid),
-                Item::Pod(pod) => Arc::clone(&pod.uid),
-            })
-            .collect();
-        let effects = self.view.retain_listed(resource, &uids, version);
-        self.take_effects(effects, now);
-        for item in listed.items {
-            self.see(item, now);
-        }
-    }
-
-    /// The API server does not know this kind: nothing of it is there. Returns whether that is
-    /// news.
-    pub fn kind_is_missing(&mut self, resource: Resource, now: Moment) -> bool {
-        let effects = self
-            .view
-            .retain_listed(resource, &BTreeSet::new(), u64::MAX);
-        self.take_effects(effects, now);
-        self.broken_watches.remove(&resource);
-        self.kinds_missing.insert(resource)
-    }
-
-    /// A list or watch of this kind failed. Returns whether it worked before.
-    pub fn watch_failed(&mut self, resource: Resource, failure: WatchFailure, now: Moment) -> bool {
-        let before = self.broken_watches.get(&resource);
-        let broken = BrokenWatch {
-            since: before.map_or(now, |broken| broken.since),
-            is_refused: failure.is_refused,
-            error: failure.text,
-        };
-        self.broken_watches.insert(resource, broken).is_none()
-    }
-
     /// Whether the stream has replayed everything: it was open and silent for 10 s once, or open
     /// for as long as a replay may take. A busy region is never silent.
     pub fn is_replayed(&mut self, now: Moment) -> bool {
@@ -341,28 +169,6 @@ impl Memory {
             .retain(|key, _| view.workload(key).is_some());
         self.replaced_at
             .retain(|key, _| view.workload(key).is_some());
-    }
-}
-
-/// What is wrong with a state so broken that even its version is missing: it counts as older than
-/// whatever is known of its object.
-fn unversioned(state: &State) -> Option<Invalid> {
-    let invalid = state.change.as_ref().err();
-    invalid.filter(|_| state.version == 0).cloned()
-}
-
-fn warnings_of(change: &Result<Change, Invalid>) -> Vec<Invalid> {
-    match change {
-        Ok(Change::Apply(desired)) => desired.warnings().to_vec(),
-        Ok(Change::Delete) | Err(_) => Vec::new(),
-    }
-}
-
-/// What a change contributes to shared objects.
-pub fn member_of(change: &Result<Change, Invalid>) -> Option<Member> {
-    match change {
-        Ok(Change::Apply(desired)) => Some(desired.member()),
-        Ok(Change::Delete) | Err(_) => None,
     }
 }
 

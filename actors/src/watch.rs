@@ -19,7 +19,7 @@ use crate::metrics::ControllerMetrics;
 use crate::ports::{Cluster, Item, Listed};
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::reporter::ReporterMessage;
-use crate::store::Store;
+use crate::store::{Store, WatchFailure};
 
 pub use follow::first_lists;
 
@@ -42,15 +42,6 @@ pub enum WatchMessage {
     Recovered(Resource),
     /// The loop of one kind panicked.
     LoopPanicked(Resource),
-}
-
-/// Why a list or watch failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchFailure {
-    /// Whether the API server answers, and says that krane may not.
-    pub is_refused: bool,
-    /// The words.
-    pub text: String,
 }
 
 impl Message for WatchMessage {

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cursor::Cursor;
-use crate::desired::{Change, Invalid, State};
+use crate::desired::{Change, State};
 use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
+use crate::invalid::Invalid;
 use crate::planted::{Bug, is_planted};
 
 mod entry;

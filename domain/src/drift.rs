@@ -23,7 +23,7 @@ use serde_json::Value;
 pub use take_over::{is_left_behind, may_be_left_behind};
 
 use crate::canonical;
-use crate::desired::Invalid;
+use crate::invalid::Invalid;
 use crate::labels;
 use crate::object::{LiveObject, Rendered, Resource};
 

@@ -24,8 +24,8 @@ pub use shared::{Isolated, Member, can_do_without, only_loses_ports, render_shar
 pub use shared::{shared_key_of, shared_keys, shared_reference};
 pub use watches::WatchSpec;
 
-use crate::desired::Invalid;
 use crate::ids::{Controller, ObjectKey, SharedKey};
+use crate::invalid::Invalid;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::pod::PodDigest;
 use crate::report::Report;

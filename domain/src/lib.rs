@@ -19,6 +19,7 @@ pub mod cursor;
 pub mod desired;
 pub mod drift;
 pub mod ids;
+pub mod invalid;
 pub mod kinds;
 pub mod labels;
 pub mod lease;
@@ -37,4 +38,5 @@ mod rfc3339;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod upgrades;
+mod variables;
 pub mod view;

@@ -4,7 +4,9 @@ use krane_domain::drift;
 use krane_domain::ids::ObjectKey;
 use krane_domain::object::ObjectRef;
 
-use super::settle::{self, Repair};
+use super::repair::Repair;
+use super::words;
+use super::write::delete;
 use super::{LaneContext, Settlement, Stop};
 
 /// Stands for the edit "made, though nobody wants it".
@@ -31,10 +33,10 @@ pub(super) async fn unneeded(
     }
     let seconds = context.clock.unix_seconds();
     if let Some(until) = drift::held_until(&found, seconds) {
-        return Err(settle::held(&reference.to_string(), until, seconds).into());
+        return Err(words::held(&reference.to_string(), until, seconds).into());
     }
     tracing::info!(object = %reference, "deleting what is not wanted any more");
-    settle::delete(&found, context).await?;
+    delete(&found, context).await?;
     if repair.is_drift() {
         context.metrics.drift_detected.inc();
         context.metrics.drift_repaired.inc();

@@ -10,7 +10,10 @@ use krane_domain::kinds::{self, Member};
 use krane_domain::object::Rendered;
 use krane_domain::upgrades::is_older_rendering;
 
-use super::settle::{self, Repair};
+use super::repair::Repair;
+use super::settle;
+use super::words;
+use super::write::delete;
 use super::{LaneContext, Settlement, Stop, refused};
 
 /// A policy without members is kept this long: its environment may come back.
@@ -153,7 +156,7 @@ async fn found_namespace(namespace: &Arc<str>, context: &LaneContext) -> Result<
         .map_err(|refusal| refused(&format!("reading {reference}"), &refusal))?;
     match found {
         Some(metadata) if metadata.is_terminating => {
-            Err(settle::being_deleted(&reference.to_string()).into())
+            Err(words::being_deleted(&reference.to_string()).into())
         }
         Some(metadata) if !metadata.is_ours() && !was_ours(&metadata.uid, context) => {
             context
@@ -198,7 +201,7 @@ async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, St
         trouble.retry_after = Some(left);
         return Err(trouble.into());
     }
-    settle::delete(&live, context).await?;
+    delete(&live, context).await?;
     context
         .store
         .with(|memory| memory.memberless.remove(shared));

@@ -62,3 +62,12 @@ pub struct ResyncSummary {
     /// Objects the control plane does not know.
     pub unknown: usize,
 }
+
+/// Why a list or watch failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchFailure {
+    /// Whether the API server answers, and says that krane may not.
+    pub is_refused: bool,
+    /// The words.
+    pub text: String,
+}

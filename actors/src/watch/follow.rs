@@ -14,12 +14,13 @@ use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use tokio::time::Instant;
 
-use super::{WatchFailure, WatchMessage};
+use super::WatchMessage;
 use crate::address::Own;
 use crate::chance::Chance;
 use crate::ports::{Cluster, Item, WatchEnd, WatchEvent};
 use crate::status::StatusBoard;
 use crate::store::Store;
+use crate::store::WatchFailure;
 
 /// A watch without any event or bookmark for this long is dead: the server ends each after 80 s
 /// and sends a bookmark before that.

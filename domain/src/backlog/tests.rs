@@ -2,8 +2,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{AnswerReceipt, Backlog, FAIRNESS, Outcome, Receipt, Task, Trouble, TroubleKind};
-use crate::desired::{Change, Invalid, State};
+use crate::desired::{Change, State};
 use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
+use crate::invalid::Invalid;
 use crate::replay::Age;
 
 mod property;

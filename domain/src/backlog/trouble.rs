@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::desired::Invalid;
 use crate::ids::{Moment, WorkKey};
+use crate::invalid::Invalid;
 
 /// What kind of trouble a key is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

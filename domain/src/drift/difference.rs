@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::canonical;
-use crate::kinds::deployment::is_public_variable;
+use crate::variables;
 
 /// One field in which the live object is not what krane wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ fn is_public(steps: &[Step<'_>]) -> bool {
                     Some(Step::Item(keys)) => keys.strip_prefix("name=").unwrap_or_default(),
                     Some(Step::Key(_) | Step::Index(_)) | None => return false,
                 };
-                return is_public_variable(name);
+                return variables::is_public(name);
             }
             Step::Key(_) | Step::Item(_) | Step::Index(_) => {}
         }

@@ -14,7 +14,6 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use fields::{FIELD_TABLE, ProtoField};
-pub(crate) use template::is_public_variable;
 pub use validate::{validate, validate_delete};
 
 use autoscaler::dependants;
@@ -22,8 +21,8 @@ use render::render;
 
 use super::watches::is;
 use super::{LiveKind, Member, Observation, Rules, WantedKind, WatchSpec};
-use crate::desired::Invalid;
 use crate::ids::ObjectKey;
+use crate::invalid::Invalid;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::pod::PodDigest;

@@ -1,7 +1,8 @@
 //! What the three kinds of desired state have instead of each other.
 
-use krane_domain::desired::{Change, Invalid};
+use krane_domain::desired::Change;
 use krane_domain::ids::{Controller, ObjectKey};
+use krane_domain::invalid::Invalid;
 use krane_domain::kinds::cilium_network_policy::{self, PolicyInput};
 use krane_domain::kinds::deployment::{self, DeploymentInput};
 use krane_domain::kinds::sentinel::{self, SentinelInput};

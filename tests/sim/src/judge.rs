@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krane_actors::ports::{Answer, Item, Listed};
-use krane_domain::desired::{Change, Invalid, State};
+use krane_domain::desired::{Change, State};
 use krane_domain::ids::{Controller, ObjectKey};
+use krane_domain::invalid::Invalid;
 use krane_domain::kinds::Rules;
 use krane_domain::labels;
 use krane_domain::object::{ObjectRef, Rendered, Resource};

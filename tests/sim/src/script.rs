@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
-use krane_domain::desired::Invalid;
 use krane_domain::ids::ObjectKey;
+use krane_domain::invalid::Invalid;
 use krane_domain::kinds::cilium_network_policy::{self, PolicyInput};
 use krane_domain::kinds::deployment::{self, AutoscalingInput, DeploymentInput};
 use krane_domain::kinds::sentinel::{self, SentinelInput};

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use krane_domain::desired::Invalid;
 use krane_domain::ids::{Controller, ObjectKey};
+use krane_domain::invalid::Invalid;
 use krane_domain::labels;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_sim::cluster::Patch;

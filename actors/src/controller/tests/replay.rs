@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use krane_domain::desired::{Invalid, State};
+use krane_domain::desired::State;
+use krane_domain::invalid::Invalid;
 
 use super::harness::World;
 use crate::ports::Answer;

@@ -6,8 +6,8 @@
 use serde_json::{Map, Value};
 
 use super::{DesiredPolicy, PolicyInput};
-use crate::desired::Invalid;
 use crate::ids::ObjectKey;
+use crate::invalid::Invalid;
 use crate::kinds::sentinel::GOSSIP_SUFFIX;
 use crate::kinds::shared::POLICY_PREFIX;
 use crate::kinds::{Rules, validation};

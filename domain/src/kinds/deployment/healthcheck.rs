@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
 use super::{Healthcheck, ProbeMethod};
-use crate::desired::Invalid;
+use crate::invalid::Invalid;
 
 /// Longest path of a probe, in bytes.
 const MAX_PATH_LENGTH: usize = 2048;

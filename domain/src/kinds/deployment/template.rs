@@ -2,7 +2,6 @@
 
 mod environment;
 
-pub(crate) use environment::is_public_variable;
 use serde_json::{Map, Value, json};
 
 use super::{DesiredDeployment, ShutdownSignal, healthcheck};

@@ -13,8 +13,8 @@ pub(super) use numbers::DEFAULT_PORT;
 
 use super::healthcheck::{self, Parsed};
 use super::{DeploymentInput, DesiredDeployment, ShutdownSignal};
-use crate::desired::Invalid;
 use crate::ids::ObjectKey;
+use crate::invalid::Invalid;
 use crate::kinds::{Rules, validation};
 use crate::labels;
 

@@ -1,8 +1,8 @@
 //! Which sentinels can be applied at all.
 
 use super::{DesiredSentinel, GOSSIP_SUFFIX, SentinelInput};
-use crate::desired::Invalid;
 use crate::ids::ObjectKey;
+use crate::invalid::Invalid;
 use crate::kinds::{Rules, validation};
 use crate::labels;
 

@@ -1,6 +1,6 @@
 //! Names, label values and image references.
 
-use crate::desired::Invalid;
+use crate::invalid::Invalid;
 use crate::kinds::Rules;
 
 /// Longest DNS-1123 label and longest label value.

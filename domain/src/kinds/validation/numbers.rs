@@ -1,6 +1,6 @@
 //! Counts and sizes.
 
-use crate::desired::Invalid;
+use crate::invalid::Invalid;
 use crate::kinds::Rules;
 
 /// 1,000 cores: no node is larger, and no sum of requests overflows.

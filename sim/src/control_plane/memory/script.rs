@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use krane_actors::ports::{Answer, RpcFailure};
-use krane_domain::desired::{Change, Invalid, State};
+use krane_domain::desired::{Change, State};
 use krane_domain::ids::ObjectKey;
+use krane_domain::invalid::Invalid;
 use krane_domain::kinds::Desired;
 
 use super::rows::{Order, Rows};

@@ -1,6 +1,6 @@
 //! Autoscaling, volumes and ports.
 
-use crate::desired::Invalid;
+use crate::invalid::Invalid;
 use crate::kinds::Rules;
 use crate::kinds::deployment::{Autoscaling, AutoscalingInput};
 use crate::kinds::validation::{at_most_allowed, positive};

@@ -165,7 +165,7 @@ fn names_must_be_dns_labels() {
         "../x",
         "x\0",
     ] {
-        let field = |result: Result<_, crate::desired::Invalid>| {
+        let field = |result: Result<_, crate::invalid::Invalid>| {
             result
                 .err()
                 .map(|invalid| invalid.field)
