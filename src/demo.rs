@@ -13,8 +13,9 @@ mod stage;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod wish;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -229,6 +230,7 @@ async fn story(play: &Play<'_>, seed: u64, length: Option<Duration>) -> Result<b
     if let Some(length) = length {
         play.stage.end_after(length);
     }
+    let mut healthy = BTreeSet::new();
     for act in Script::new(seed) {
         if let Some(length) = length
             && acts > 0
@@ -241,7 +243,8 @@ async fn story(play: &Play<'_>, seed: u64, length: Option<Duration>) -> Result<b
             play.rest().await?;
         }
         // A visitor's bad state stays until the visitor mends it.
-        if !act.about().iter().any(|app| play.stage.is_spoilt(app)) {
+        if !act.about().iter().any(|wish| play.stage.is_spoilt(wish)) {
+            play.tell_health(&mut healthy)?;
             play.act(&act).await?;
             acts += 1;
             play.narrator.pause().map_err(DemoError::Output)?;

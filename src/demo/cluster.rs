@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::script::App;
+use super::wish::{App, Direction, Policy, SENTINELS, Sentinel, Wish};
 
 /// As fast as pods may be before nobody sees that they take time.
 const PACE: Pace = Pace {
@@ -26,17 +26,14 @@ const PACE: Pace = Pace {
     evict: Duration::from_secs(10),
 };
 
+/// The Secret that sentinels take their database from.
+const DATABASE: &str = "database";
+
 /// The cluster. It ends when dropped.
 pub(super) struct DemoCluster {
     client: SimClient,
     admin: Admin,
     _controllers: Mutex<JoinSet<()>>,
-}
-
-/// A workload as it is.
-pub(super) struct Workload {
-    pub(super) image: String,
-    pub(super) replicas: u64,
 }
 
 impl DemoCluster {
@@ -63,27 +60,63 @@ impl DemoCluster {
         Arc::new(self.client.clone())
     }
 
-    /// The app as it is in the cluster.
-    pub(super) fn workload(&self, app: &App) -> Option<Workload> {
-        let live = self.admin.get(&reference(app))?;
-        let container = &live["spec"]["template"]["spec"]["containers"][0];
-        Some(Workload {
-            image: container["image"].as_str()?.to_owned(),
-            replicas: live["spec"]["replicas"].as_u64()?,
+    /// The first object of what is wanted, as it is in the cluster.
+    pub(super) fn live(&self, wish: &Wish) -> Option<Value> {
+        self.admin.get(&reference(wish))
+    }
+
+    /// Whether everything is there that belongs to a sentinel beside its Deployment.
+    pub(super) fn has_all_of(&self, sentinel: &Sentinel) -> bool {
+        let (name, gossip) = (sentinel.name(), format!("{}-gossip-lan", sentinel.name()));
+        [
+            (Resource::Service, &name),
+            (Resource::PodDisruptionBudget, &name),
+            (Resource::Service, &gossip),
+            (Resource::CiliumNetworkPolicy, &gossip),
+        ]
+        .into_iter()
+        .all(|(resource, name)| {
+            let object = ObjectRef::new(resource, SENTINELS, name.as_str());
+            self.admin.get(&object).is_some()
         })
     }
 
-    /// Somebody changes the app's image with kubectl. Whether there was one to change.
-    pub(super) fn edit(&self, app: &App) -> bool {
-        let image = Patch::Json(json!([{
-            "op": "replace",
-            "path": "/spec/template/spec/containers/0/image",
-            "value": "registry.example/somebody-elses:latest",
-        }]));
+    /// Somebody changes it with kubectl. Whether it was there to be changed.
+    pub(super) fn tamper(&self, wish: &Wish) -> bool {
+        let (path, value) = match wish {
+            Wish::App(_) => (
+                "/spec/template/spec/containers/0/image",
+                json!("registry.example/somebody-elses:latest"),
+            ),
+            Wish::Sentinel(_) => ("/spec/replicas", json!(0)),
+            Wish::Policy(Policy { direction, .. }) => match direction {
+                Direction::Ingress => ("/spec/ingress/0/fromEndpoints", json!([{}])),
+                Direction::Egress => ("/spec/egress/0/toEndpoints", json!([{}])),
+            },
+        };
+        let patch = Patch::Json(json!([{ "op": "replace", "path": path, "value": value }]));
         let edited = self
             .admin
-            .patch(&reference(app), "kubectl-edit", "", &image);
+            .patch(&reference(wish), "kubectl-edit", "", &patch);
         edited.is_ok()
+    }
+
+    /// Whether the sentinels have the Secret that they take their database from.
+    pub(super) fn has_secret(&self) -> bool {
+        let secrets = self.admin.list("Secret", Some(SENTINELS));
+        let mut names = secrets.iter().map(|secret| &secret["metadata"]["name"]);
+        names.any(|name| name == DATABASE)
+    }
+
+    /// Somebody gives the sentinels the Secret that they take their database from.
+    pub(super) fn give_secret(&self) {
+        let secret = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": { "namespace": SENTINELS, "name": DATABASE },
+        });
+        // It may be there already.
+        let _ = self.admin.create(secret, "kubectl-create");
     }
 
     /// One pod of the app crashes. Whether there was one.
@@ -117,8 +150,14 @@ impl DemoCluster {
     }
 }
 
-fn reference(app: &App) -> ObjectRef {
-    ObjectRef::new(Resource::ReplicaSet, app.namespace, app.name)
+fn reference(wish: &Wish) -> ObjectRef {
+    let resource = match wish {
+        Wish::App(_) => Resource::ReplicaSet,
+        Wish::Sentinel(_) => Resource::Deployment,
+        Wish::Policy(_) => Resource::CiliumNetworkPolicy,
+    };
+    let key = wish.key();
+    ObjectRef::new(resource, key.namespace, key.name)
 }
 
 /// The name of a pod, if it is the app's and ready.

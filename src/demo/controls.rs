@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use krane_domain::ids::Controller;
 use krane_sim::control_plane::Code;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -11,8 +13,8 @@ use tokio::task::JoinSet;
 
 use super::narrator::{Narrator, Who};
 use super::outcome::Outcome;
-use super::script::App;
 use super::stage::Stage;
+use super::wish::{App, Wish};
 use crate::admin::actions::{Button, DemoAction, DemoControls, DemoError, Said};
 
 /// What a visitor may do.
@@ -21,6 +23,10 @@ pub(super) struct Hands {
     narrator: Arc<Narrator>,
     /// Those who wait for what krane makes of it.
     waiting: Mutex<JoinSet<()>>,
+    /// Edits so far: each is of another controller's objects.
+    edits: AtomicUsize,
+    /// Bad states so far, likewise.
+    bad_states: AtomicUsize,
 }
 
 /// Something a visitor did.
@@ -39,8 +45,8 @@ enum Next {
         path: String,
         before: u64,
     },
-    Undoing(App),
-    SettingAside(App),
+    Undoing(Wish),
+    SettingAside(Wish),
     Reports(App),
     Reopening,
     Silence,
@@ -56,19 +62,41 @@ impl Hands {
             stage,
             narrator,
             waiting: Mutex::default(),
+            edits: AtomicUsize::default(),
+            bad_states: AtomicUsize::default(),
         }
+    }
+
+    /// Something that is well, of another controller than the last time if there is such.
+    fn some(&self, turns: &AtomicUsize) -> Result<Wish, DemoError> {
+        let turn = turns.fetch_add(1, Ordering::Relaxed);
+        let kinds = [
+            Controller::Deployments,
+            Controller::Cilium,
+            Controller::Sentinels,
+        ];
+        (0..kinds.len())
+            .map(|later| kinds[(turn + later) % kinds.len()])
+            .find_map(|kind| self.stage.well_of(kind).into_iter().next())
+            .ok_or_else(|| self.nothing())
     }
 
     /// Some app that is well.
     fn app(&self) -> Result<App, DemoError> {
-        let first = self.stage.well().into_iter().next();
-        first.ok_or_else(|| {
-            if self.stage.poisoned().is_empty() {
-                DemoError::NothingThere
-            } else {
-                DemoError::AllBad
-            }
-        })
+        let wishes = self.stage.well().into_iter();
+        let mut apps = wishes.filter_map(|wish| match wish {
+            Wish::App(app) => Some(app),
+            Wish::Sentinel(_) | Wish::Policy(_) => None,
+        });
+        apps.next().ok_or_else(|| self.nothing())
+    }
+
+    fn nothing(&self) -> DemoError {
+        if self.stage.poisoned().is_empty() {
+            DemoError::NothingThere
+        } else {
+            DemoError::AllBad
+        }
     }
 
     fn kill(&self, path: String) -> Result<Deed, DemoError> {
@@ -89,29 +117,28 @@ impl Hands {
     }
 
     fn edit(&self) -> Result<Deed, DemoError> {
-        let app = self.app()?;
-        if !self.stage.cluster.edit(&app) {
+        let wish = self.some(&self.edits)?;
+        if !self.stage.cluster.tamper(&wish) {
             return Err(DemoError::NothingThere);
         }
+        let (name, how) = (wish.name(), wish.tampering());
         Ok(Deed {
             event: "edited",
-            you: format!("edit {} by hand: another image", app.name),
-            done: format!("{} was edited by hand: another image", app.name),
-            next: Next::Undoing(app),
+            you: format!("edit {name} {how}"),
+            done: format!("{name} was edited {how}"),
+            next: Next::Undoing(wish),
         })
     }
 
     fn poison(&self) -> Result<Deed, DemoError> {
-        let app = self.app()?;
-        self.stage.spoil(&app);
+        let wish = self.some(&self.bad_states)?;
+        self.stage.spoil(&wish);
+        let name = wish.name();
         Ok(Deed {
             event: "poison",
-            you: format!("make the control plane want nonsense of {}", app.name),
-            done: format!(
-                "the control plane was made to want nonsense of {}",
-                app.name
-            ),
-            next: Next::SettingAside(app),
+            you: format!("make the control plane want nonsense of {name}"),
+            done: format!("the control plane was made to want nonsense of {name}"),
+            next: Next::SettingAside(wish),
         })
     }
 
@@ -132,8 +159,8 @@ impl Hands {
         self.stage.control.cut_streams(Code::Unavailable);
         Deed {
             event: "cut",
-            you: "cut the desired-state stream".to_owned(),
-            done: "the desired-state stream was cut".to_owned(),
+            you: "cut the desired-state streams".to_owned(),
+            done: "the desired-state streams were cut".to_owned(),
             next: Next::Reopening,
         }
     }
@@ -202,8 +229,8 @@ impl Hands {
             };
             match deed.next {
                 Next::Restart { path, before } => tell(stage.restarted(&path, before).await),
-                Next::Undoing(app) => tell(stage.undone(&app).await),
-                Next::SettingAside(app) => tell(stage.set_aside(&app).await),
+                Next::Undoing(wish) => tell(stage.undone(&wish).await),
+                Next::SettingAside(wish) => tell(stage.set_aside(&wish).await),
                 Next::Reports(app) => {
                     tell(stage.reported_missing(&app).await);
                     tell(stage.reported_back(&app).await);
@@ -231,7 +258,7 @@ impl DemoControls for Hands {
             button(
                 DemoAction::EditObject,
                 "Edit an object",
-                "Somebody changes an image by hand; krane undoes it.",
+                "Somebody changes an app, a policy or a sentinel by hand; krane undoes it.",
             ),
             button(
                 DemoAction::PoisonState,
@@ -245,8 +272,8 @@ impl DemoControls for Hands {
             ),
             button(
                 DemoAction::CutStream,
-                "Cut the stream",
-                "krane opens it again after 1 to 5 s and goes on where it was.",
+                "Cut the streams",
+                "krane opens them again after 1 to 5 s and goes on where it was.",
             ),
             button(
                 DemoAction::FreezeControlPlane,

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use krane_domain::backlog::InTrouble;
+use krane_domain::ids::{Controller, WorkKey};
 use krane_sim::control_plane::Kind;
 
-use super::play::count;
-use super::script::App;
 use super::stage::Stage;
+use super::wish::{App, Wish, count};
 
 /// What krane did, and how long that took; no time when it did not come to it.
 #[derive(Debug)]
@@ -25,30 +25,31 @@ impl Outcome {
 }
 
 impl Stage {
-    /// An app that somebody edited is as it is wanted again.
-    pub(super) async fn undone(&self, app: &App) -> Outcome {
-        let took = self.until(|| self.is_in_place(app)).await;
-        let what = format!("undoes it, {} is at {} again", app.name, app.tag());
+    /// What somebody edited is as it is wanted again.
+    pub(super) async fn undone(&self, wish: &Wish) -> Outcome {
+        let took = self.until(|| self.is_in_place(wish)).await;
+        let what = format!("undoes it, {} {}", wish.name(), wish.mended());
         Outcome::new("undone", what, took)
     }
 
     /// A state that cannot be is out of everybody's way.
-    pub(super) async fn set_aside(&self, app: &App) -> Outcome {
-        let took = self.until(|| self.aside(app).is_some()).await;
-        let field = self.aside(app).and_then(|trouble| trouble.trouble.field);
+    pub(super) async fn set_aside(&self, wish: &Wish) -> Outcome {
+        let took = self.until(|| self.aside(wish).is_some()).await;
+        let field = self.aside(wish).and_then(|trouble| trouble.trouble.field);
         let fault = field.map_or_else(String::new, |field| format!(", its {field} is no {field}"));
         let what = format!(
-            "sets that state aside{fault}; {} runs on as it was, nobody waits for it",
-            app.name
+            "sets that state aside{fault}; {} {}, nobody waits for it",
+            wish.name(),
+            wish.meanwhile()
         );
         Outcome::new("set_aside", what, took)
     }
 
-    /// What krane has set aside of this app.
-    pub(super) fn aside(&self, app: &App) -> Option<InTrouble> {
-        let key = format!("{}/{}", app.namespace, app.name);
+    /// What krane has set aside of this.
+    pub(super) fn aside(&self, wish: &Wish) -> Option<InTrouble> {
+        let key = WorkKey::Workload(wish.key());
         let mut quarantine = self.in_quarantine().into_iter();
-        quarantine.find(|trouble| trouble.key.to_string() == key)
+        quarantine.find(|trouble| trouble.key == key)
     }
 
     /// The control plane knows that a pod is missing.
@@ -62,7 +63,8 @@ impl Stage {
 
     /// The control plane knows that it is back.
     pub(super) async fn reported_back(&self, app: &App) -> Outcome {
-        let took = self.until(|| self.is_told(app)).await;
+        let wish = Wish::App(app.clone());
+        let took = self.until(|| self.is_told(&wish)).await;
         let what = format!("reports {} running, it is back", count(app.replicas));
         Outcome::new("reports", what, took)
     }
@@ -75,7 +77,8 @@ impl Stage {
         };
         let took = self.until(up).await;
         // Servers and the heartbeat keep nothing.
-        let what = if path.starts_with("root/deployments/") {
+        let is_of = |controller: Controller| path.starts_with(&format!("root/{controller}/"));
+        let what = if Controller::ALL.into_iter().any(is_of) {
             "starts it again; it finds everything in the store above it, nothing is lost"
         } else {
             "starts it again"
@@ -83,13 +86,18 @@ impl Stage {
         Outcome::new("restarted", what, took)
     }
 
-    /// The stream that was cut is open again.
+    /// The streams that were cut are open again.
     pub(super) async fn reopened(&self) -> Outcome {
         self.until(|| !self.is_connected()).await;
         let took = self.until(|| self.is_connected()).await;
-        let cursors = self.control.look(|seen| seen.cursors(Kind::Deployments));
-        let newest = cursors.iter().max().copied().unwrap_or(0);
-        let what = format!("opens it again and goes on behind version {newest}");
+        let cursors = [Kind::Deployments, Kind::Sentinels, Kind::Policies].map(|kind| {
+            let cursors = self.control.look(|seen| seen.cursors(kind));
+            cursors.iter().max().copied().unwrap_or(0)
+        });
+        let [apps, sentinels, policies] = cursors;
+        let what = format!(
+            "opens them again and goes on behind versions {apps}, {sentinels} and {policies}"
+        );
         Outcome::new("reopened", what, took)
     }
 

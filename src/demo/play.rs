@@ -1,5 +1,7 @@
 //! The acts, played: something happens, and the line after it says what krane made of it.
 
+mod sentinels;
+
 use std::time::Duration;
 
 use krane_sim::control_plane::Kind;
@@ -8,8 +10,9 @@ use tokio::time::Instant;
 use super::DemoError;
 use super::narrator::{Narrator, Who};
 use super::outcome::Outcome;
-use super::script::{Act, App};
+use super::script::Act;
 use super::stage::{Stage, pause};
+use super::wish::{App, Wish, count};
 use crate::run::Running;
 
 /// How long the control plane and the API server stay away.
@@ -23,8 +26,11 @@ impl Act {
             Self::ControlPlaneAway { .. } => Duration::from_secs(8),
             Self::ApiServerAway(_) => Duration::from_secs(4),
             Self::Appear(_)
+            | Self::Guard { .. }
             | Self::Release(_)
             | Self::Scale(_)
+            | Self::Roll(_)
+            | Self::Resize(_)
             | Self::Remove(_)
             | Self::Poison(_)
             | Self::Mend(_)
@@ -49,12 +55,15 @@ impl Play<'_> {
     pub(super) async fn act(&self, act: &Act) -> Told {
         match act {
             Act::Appear(apps) => self.appear(apps).await,
+            Act::Guard { sentinels, apps } => self.guard(sentinels, apps).await,
             Act::Release(app) => self.release(app).await,
             Act::Scale(app) => self.scale(app).await,
+            Act::Roll(sentinel) => self.roll(sentinel).await,
+            Act::Resize(sentinel) => self.resize(sentinel).await,
             Act::Remove(app) => self.remove(app).await,
-            Act::Poison(app) => self.poison(app).await,
-            Act::Mend(app) => self.mend(app).await,
-            Act::Edit(app) => self.edit(app).await,
+            Act::Poison(wish) => self.poison(wish).await,
+            Act::Mend(wish) => self.mend(wish).await,
+            Act::Edit(wish) => self.edit(wish).await,
             Act::Crash(app) => self.crash(app).await,
             Act::ControlPlaneAway { edited, changed } => {
                 self.without_control_plane(edited, changed).await
@@ -154,32 +163,38 @@ impl Play<'_> {
     }
 
     async fn remove(&self, app: &App) -> Told {
-        self.stage.remove(app);
-        let wish = format!("wants {} gone", app.name);
+        let mut gone: Vec<Wish> = vec![app.clone().into()];
+        gone.extend(app.policies().map(Wish::from));
+        gone.iter().for_each(|wish| self.stage.remove(wish));
+        let wish = format!("wants {} gone, and its policies", app.name);
         self.say(Who::ControlPlane, "wants", &wish)?;
-        let gone = || self.stage.cluster.workload(app).is_none();
-        let took = self.stage.until(gone).await;
-        self.done("removed", &format!("deleted {}", app.name), took)?;
+        let is_gone = || {
+            gone.iter()
+                .all(|wish| self.stage.cluster.live(wish).is_none())
+        };
+        let took = self.stage.until(is_gone).await;
+        self.done(
+            "removed",
+            &format!("deleted {} and both policies", app.name),
+            took,
+        )?;
         let took = self.stage.until(|| self.stage.is_told_gone(app)).await;
         self.done("reports", "reports it gone", took)
     }
 
-    async fn poison(&self, app: &App) -> Told {
-        self.stage.poison(app);
-        let wish = format!(
-            "wants nonsense: {} with the image \"no image at all\"",
-            app.name
-        );
-        self.say(Who::ControlPlane, "poison", &wish)?;
-        let outcome = self.stage.set_aside(app).await;
+    async fn poison(&self, wish: &Wish) -> Told {
+        self.stage.poison(wish);
+        let what = format!("wants nonsense: {} {}", wish.name(), wish.nonsense());
+        self.say(Who::ControlPlane, "poison", &what)?;
+        let outcome = self.stage.set_aside(wish).await;
         self.tell(&outcome)
     }
 
-    async fn mend(&self, app: &App) -> Told {
-        self.stage.want(std::slice::from_ref(app));
-        let wish = format!("wants something sensible of {} again", app.name);
-        self.say(Who::ControlPlane, "wants", &wish)?;
-        let took = self.stage.until(|| self.stage.aside(app).is_none()).await;
+    async fn mend(&self, wish: &Wish) -> Told {
+        self.stage.want(std::slice::from_ref(wish));
+        let what = format!("wants something sensible of {} again", wish.name());
+        self.say(Who::ControlPlane, "wants", &what)?;
+        let took = self.stage.until(|| self.stage.aside(wish).is_none()).await;
         self.done(
             "mended",
             "drops the bad state, the newer one replaced it",
@@ -187,13 +202,13 @@ impl Play<'_> {
         )
     }
 
-    async fn edit(&self, app: &App) -> Told {
-        if !self.stage.cluster.edit(app) {
+    async fn edit(&self, wish: &Wish) -> Told {
+        if !self.stage.cluster.tamper(wish) {
             return Ok(());
         }
-        let what = format!("edits {} by hand: another image", app.name);
+        let what = format!("edits {} {}", wish.name(), wish.tampering());
         self.say(Who::Someone, "edited", &what)?;
-        let outcome = self.stage.undone(app).await;
+        let outcome = self.stage.undone(wish).await;
         self.tell(&outcome)
     }
 
@@ -216,7 +231,7 @@ impl Play<'_> {
         let lost = || !self.stage.is_connected();
         self.stage.until(lost).await;
         // One that is not there has no image to lose.
-        let _ = self.stage.cluster.edit(edited);
+        let _ = self.stage.cluster.tamper(&edited.clone().into());
         let what = format!(
             "edits {} by hand, while nobody is there to ask",
             edited.name
@@ -284,26 +299,21 @@ impl Play<'_> {
         if !board.kill(path) {
             return Ok(());
         }
-        let name = path.rsplit('/').next().unwrap_or(path);
+        let name = path.trim_start_matches("root/");
         self.say(Who::Chaos, "killed", &format!("kills krane's actor {name}"))?;
         let outcome = self.stage.restarted(path, before).await;
         self.tell(&outcome)
     }
 
-    async fn in_place(&self, apps: &[App]) -> Option<Duration> {
-        let all = || apps.iter().all(|app| self.stage.is_in_place(app));
+    async fn in_place<W: Clone + Into<Wish>>(&self, wishes: &[W]) -> Option<Duration> {
+        let wishes: Vec<Wish> = wishes.iter().cloned().map(Into::into).collect();
+        let all = || wishes.iter().all(|wish| self.stage.is_in_place(wish));
         self.stage.until(all).await
     }
 
     async fn told(&self, apps: &[App]) -> Option<Duration> {
-        let all = || apps.iter().all(|app| self.stage.is_told(app));
+        let wishes: Vec<Wish> = apps.iter().cloned().map(Into::into).collect();
+        let all = || wishes.iter().all(|wish| self.stage.is_told(wish));
         self.stage.until(all).await
-    }
-}
-
-pub(super) fn count(instances: u32) -> String {
-    match instances {
-        1 => "1 instance".to_owned(),
-        many => format!("{many} instances"),
     }
 }

@@ -1,44 +1,40 @@
 //! The story as a pure function of its seed: what happens next, whoever watches.
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
 use fastrand::Rng;
 
-/// A workload of the story.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct App {
-    pub(super) namespace: &'static str,
-    pub(super) name: &'static str,
-    /// Its image is `registry.example/NAME:1.RELEASE.0`.
-    pub(super) release: u32,
-    pub(super) replicas: u32,
-}
-
-impl App {
-    pub(super) fn tag(&self) -> String {
-        format!("1.{}.0", self.release)
-    }
-
-    pub(super) fn image(&self) -> String {
-        format!("registry.example/{}:{}", self.name, self.tag())
-    }
-}
+use super::wish::{App, Sentinel, Wish};
 
 /// One thing that happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// The control plane wants new apps.
     Appear(Vec<App>),
+    /// It wants sentinels before environments, and lets the sentinels reach the apps.
+    Guard {
+        sentinels: Vec<Sentinel>,
+        apps: Vec<App>,
+    },
     /// It wants another image.
     Release(App),
     /// It wants more or fewer replicas.
     Scale(App),
-    /// It wants this app gone.
+    /// It wants another image of a sentinel.
+    Roll(Sentinel),
+    /// It wants more or fewer replicas of a sentinel.
+    Resize(Sentinel),
+    /// It wants this app gone, and its policies.
     Remove(App),
-    /// It wants of this app what cannot be.
-    Poison(App),
-    /// It wants something sensible of the app again.
-    Mend(App),
-    /// Somebody edits the app in the cluster.
-    Edit(App),
+    /// It wants of this what cannot be.
+    Poison(Wish),
+    /// It wants something sensible of it again.
+    Mend(Wish),
+    /// Somebody edits it in the cluster.
+    Edit(Wish),
     /// A pod of the app crashes.
     Crash(App),
     /// The control plane goes away; meanwhile somebody edits the first app, and in the end the
@@ -56,8 +52,11 @@ impl Act {
         match self {
             Self::ControlPlaneAway { .. } | Self::ApiServerAway(_) => true,
             Self::Appear(_)
+            | Self::Guard { .. }
             | Self::Release(_)
             | Self::Scale(_)
+            | Self::Roll(_)
+            | Self::Resize(_)
             | Self::Remove(_)
             | Self::Poison(_)
             | Self::Mend(_)
@@ -67,18 +66,18 @@ impl Act {
         }
     }
 
-    /// The apps that the act takes for well.
-    pub(super) fn about(&self) -> Vec<&App> {
+    /// What the act takes for well.
+    pub(super) fn about(&self) -> Vec<Wish> {
         match self {
-            Self::Release(app)
-            | Self::Scale(app)
-            | Self::Poison(app)
-            | Self::Mend(app)
-            | Self::Edit(app)
-            | Self::Crash(app)
-            | Self::ApiServerAway(app) => vec![app],
-            Self::ControlPlaneAway { edited, changed } => vec![edited, changed],
-            Self::Appear(_) | Self::Remove(_) | Self::Kill(_) => Vec::new(),
+            Self::Release(app) | Self::Scale(app) | Self::Crash(app) | Self::ApiServerAway(app) => {
+                vec![app.clone().into()]
+            }
+            Self::Roll(sentinel) | Self::Resize(sentinel) => vec![sentinel.clone().into()],
+            Self::Poison(wish) | Self::Mend(wish) | Self::Edit(wish) => vec![wish.clone()],
+            Self::ControlPlaneAway { edited, changed } => {
+                vec![edited.clone().into(), changed.clone().into()]
+            }
+            Self::Appear(_) | Self::Guard { .. } | Self::Remove(_) | Self::Kill(_) => Vec::new(),
         }
     }
 }
@@ -88,14 +87,17 @@ const NAMES: [&str; 12] = [
     "docs",
 ];
 const NAMESPACES: [&str; 2] = ["shop", "blog"];
-const VICTIMS: [&str; 4] = [
+const VICTIMS: [&str; 6] = [
     "root/deployments/intake/reconciler",
-    "root/deployments/observer/watch",
-    "root/deployments/intake/stream",
+    "root/sentinels/observer/watch",
+    "root/cilium/intake/stream",
     "root/deployments/observer/reporter",
+    "root/sentinels/intake/reconciler",
+    "root/cilium/intake/resync",
 ];
 const AT_FIRST: usize = 4;
 const MOST_REPLICAS: u32 = 4;
+const MOST_OF_A_SENTINEL: u32 = 2;
 
 /// The story without end.
 #[derive(Debug)]
@@ -103,10 +105,14 @@ pub(super) struct Script {
     chance: Rng,
     /// As the control plane wants them once the acts so far are played.
     apps: Vec<App>,
+    sentinels: Vec<Sentinel>,
     unused: Vec<&'static str>,
+    /// What follows from the last act.
+    next: VecDeque<Act>,
+    rounds: usize,
     /// The next beat of the round.
     beat: usize,
-    poisoned: Option<App>,
+    poisoned: Option<Wish>,
     kills: usize,
 }
 
@@ -119,7 +125,10 @@ impl Script {
         Self {
             chance,
             apps: Vec::new(),
+            sentinels: Vec::new(),
             unused,
+            next: VecDeque::new(),
+            rounds: 0,
             beat: 0,
             poisoned: None,
             kills,
@@ -138,15 +147,39 @@ impl Script {
             });
         }
         self.apps.extend(fresh.iter().cloned());
+        let sentinels = self.new_sentinels();
+        self.next.push_back(Act::Guard {
+            sentinels,
+            apps: fresh.clone(),
+        });
         Act::Appear(fresh)
+    }
+
+    /// A sentinel for each environment that has an app and none.
+    fn new_sentinels(&mut self) -> Vec<Sentinel> {
+        let mut fresh = Vec::new();
+        for environment in NAMESPACES {
+            let has_app = self.apps.iter().any(|app| app.namespace == environment);
+            let mut there = self.sentinels.iter();
+            if has_app && !there.any(|sentinel| sentinel.environment == environment) {
+                fresh.push(Sentinel {
+                    environment,
+                    release: self.chance.u32(1..9),
+                    replicas: self.chance.u32(1..=MOST_OF_A_SENTINEL),
+                });
+            }
+        }
+        self.sentinels.extend(fresh.iter().cloned());
+        fresh
     }
 
     /// An app that is well, any one but the last that was chosen for trouble.
     fn any(&mut self) -> usize {
         loop {
             let index = self.chance.usize(..self.apps.len());
+            let app = Wish::App(self.apps[index].clone());
             let poisoned = self.poisoned.as_ref();
-            if poisoned.is_none_or(|poisoned| poisoned.name != self.apps[index].name) {
+            if poisoned.is_none_or(|poisoned| poisoned.key() != app.key()) {
                 return index;
             }
         }
@@ -170,12 +203,42 @@ impl Script {
         let index = self.any();
         self.apps[index].clone()
     }
+
+    fn policy(&mut self) -> Wish {
+        let [ingress, egress] = self.untouched().policies();
+        let policy = if self.chance.bool() { ingress } else { egress };
+        policy.into()
+    }
+
+    /// An app, and in every second round a policy.
+    fn victim(&mut self) -> Wish {
+        if self.rounds.is_multiple_of(2) {
+            self.untouched().into()
+        } else {
+            self.policy()
+        }
+    }
+
+    fn sentinel(&mut self) -> Act {
+        let index = self.chance.usize(..self.sentinels.len());
+        let sentinel = &mut self.sentinels[index];
+        if self.rounds.is_multiple_of(2) {
+            sentinel.release += 1;
+            Act::Roll(sentinel.clone())
+        } else {
+            sentinel.replicas = sentinel.replicas % MOST_OF_A_SENTINEL + 1;
+            Act::Resize(sentinel.clone())
+        }
+    }
 }
 
 impl Iterator for Script {
     type Item = Act;
 
     fn next(&mut self) -> Option<Act> {
+        if let Some(act) = self.next.pop_front() {
+            return Some(act);
+        }
         if self.apps.is_empty() {
             return Some(self.appear(AT_FIRST));
         }
@@ -183,117 +246,38 @@ impl Iterator for Script {
         self.beat += 1;
         Some(match beat {
             0 => Act::Release(self.released()),
-            1 => Act::Edit(self.untouched()),
+            1 => Act::Edit(self.untouched().into()),
             2 => {
-                let app = self.untouched();
-                self.poisoned = Some(app.clone());
-                Act::Poison(app)
+                let victim = self.victim();
+                self.poisoned = Some(victim.clone());
+                Act::Poison(victim)
             }
             3 => Act::Scale(self.scaled()),
             4 => match self.poisoned.take() {
-                Some(app) => Act::Mend(app),
-                None => Act::Edit(self.untouched()),
+                Some(wish) => Act::Mend(wish),
+                None => Act::Edit(self.untouched().into()),
             },
-            5 => Act::Crash(self.untouched()),
-            6 => Act::ControlPlaneAway {
+            5 => Act::Edit(self.policy()),
+            6 => Act::Crash(self.untouched()),
+            7 => Act::ControlPlaneAway {
                 edited: self.untouched(),
                 changed: self.scaled(),
             },
-            7 => {
+            8 => {
                 self.kills += 1;
                 Act::Kill(VICTIMS[self.kills % VICTIMS.len()])
             }
-            8 => self.appear(1),
-            9 => Act::ApiServerAway(self.released()),
+            9 => self.appear(1),
+            10 => self.sentinel(),
+            11 => Act::ApiServerAway(self.released()),
             _ => {
                 self.beat = 0;
+                self.rounds += 1;
                 let index = self.any();
                 let gone = self.apps.remove(index);
                 self.unused.insert(0, gone.name);
                 Act::Remove(gone)
             }
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    #[test]
-    fn a_seed_is_a_story() {
-        let story = |seed| Script::new(seed).take(200).collect::<Vec<_>>();
-        assert_eq!(story(7), story(7));
-        assert_ne!(story(7), story(8));
-    }
-
-    #[test]
-    fn every_act_is_about_an_app_that_is_there_and_well_and_nothing_stays_bad() {
-        for seed in 0..50 {
-            let mut there = BTreeMap::new();
-            let mut poisoned: Option<&str> = None;
-            for act in Script::new(seed).take(300) {
-                let well = |app: &App| {
-                    assert_ne!(Some(app.name), poisoned, "seed {seed}: {act:?}");
-                    let before = there.get(app.name);
-                    before
-                        .cloned()
-                        .unwrap_or_else(|| panic!("seed {seed}: {act:?}"))
-                };
-                match &act {
-                    Act::Appear(apps) => {
-                        assert!(!apps.is_empty(), "seed {seed}");
-                        for app in apps {
-                            assert!(there.insert(app.name, app.clone()).is_none());
-                        }
-                    }
-                    Act::Release(app) | Act::ApiServerAway(app) => {
-                        let before: App = well(app);
-                        assert_eq!(before.release + 1, app.release);
-                        there.insert(app.name, app.clone());
-                    }
-                    Act::Scale(app) => {
-                        let before: App = well(app);
-                        assert_ne!(before.replicas, app.replicas);
-                        there.insert(app.name, app.clone());
-                    }
-                    Act::ControlPlaneAway { edited, changed } => {
-                        well(edited);
-                        let before: App = well(changed);
-                        assert_ne!(before.replicas, changed.replicas);
-                        there.insert(changed.name, changed.clone());
-                    }
-                    Act::Edit(app) | Act::Crash(app) => assert_eq!(&well(app), app),
-                    Act::Remove(app) => {
-                        well(app);
-                        there.remove(app.name);
-                    }
-                    Act::Poison(app) => {
-                        assert_eq!(&well(app), app);
-                        poisoned = Some(app.name);
-                    }
-                    Act::Mend(app) => assert_eq!(poisoned.take(), Some(app.name)),
-                    Act::Kill(path) => assert!(path.starts_with("root/deployments/")),
-                }
-                assert!((3..=6).contains(&there.len()), "seed {seed}");
-            }
-        }
-    }
-
-    #[test]
-    fn everything_happens_in_a_round() {
-        let acts: Vec<_> = Script::new(3).take(12).collect();
-        let kinds: std::collections::BTreeSet<_> = acts
-            .iter()
-            .map(|act| {
-                format!("{act:?}")
-                    .split([' ', '('])
-                    .next()
-                    .map(str::to_owned)
-            })
-            .collect();
-        assert_eq!(kinds.len(), 11, "{kinds:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! The demo's world while it plays: what is wanted, what is there, and how one waits for the other.
 
+mod wanted;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,14 +9,16 @@ use std::time::Duration;
 
 use krane_actors::store::Store;
 use krane_domain::backlog::InTrouble;
-use krane_sim::control_plane::{ControlPlane, Kind, samples};
+use krane_domain::ids::{Controller, ObjectKey, WorkKey};
+use krane_sim::control_plane::{ControlPlane, Kind};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::cluster::DemoCluster;
-use super::script::App;
-use super::summary::Summary;
+use super::summary::{Score, Summary};
+use super::wish::Wish;
 use crate::run::Running;
+use wanted::Wanted;
 
 /// How often a wait looks again: shorter than anybody notices.
 const LOOK: Duration = Duration::from_millis(10);
@@ -30,23 +34,13 @@ pub(super) struct Stage {
     pub(super) control: ControlPlane,
     pub(super) cluster: DemoCluster,
     agent: OnceLock<Running>,
-    wanted: Mutex<BTreeMap<&'static str, Wanted>>,
+    wanted: Mutex<BTreeMap<ObjectKey, Wanted>>,
     /// Whether a visitor has taken something away.
     is_disturbed: AtomicBool,
     /// When a visitor last gave back what was missing.
     restored_at: Mutex<Option<Instant>>,
     /// When the story has to come to an end, if it does.
     ends_at: OnceLock<Instant>,
-}
-
-/// An app as the control plane wants it.
-#[derive(Clone, Debug)]
-struct Wanted {
-    app: App,
-    /// The control plane's newest state of it cannot be.
-    is_poisoned: bool,
-    /// That was a visitor's doing.
-    is_spoilt: bool,
 }
 
 impl Stage {
@@ -74,44 +68,6 @@ impl Stage {
 
     fn stores(&self) -> &[Arc<Store>] {
         self.agent().map_or(&[], Running::stores)
-    }
-
-    /// The control plane wants these apps like this, all at once.
-    pub(super) fn want(&self, apps: &[App]) {
-        for app in apps {
-            let wanted = Wanted {
-                app: app.clone(),
-                is_poisoned: false,
-                is_spoilt: false,
-            };
-            self.wanted.lock().insert(app.name, wanted);
-        }
-        let states = apps.iter().map(|app| samples::apply(message(app)));
-        self.control.push_all(states);
-    }
-
-    /// The control plane wants of this app what no cluster can do.
-    pub(super) fn poison(&self, app: &App) {
-        if let Some(wanted) = self.wanted.lock().get_mut(app.name) {
-            wanted.is_poisoned = true;
-        }
-        let mut message = message(app);
-        "no image at all".clone_into(&mut message.image);
-        self.control.push(samples::apply(message));
-    }
-
-    /// A visitor makes the control plane want nonsense of this app.
-    pub(super) fn spoil(&self, app: &App) {
-        self.poison(app);
-        if let Some(wanted) = self.wanted.lock().get_mut(app.name) {
-            wanted.is_spoilt = true;
-        }
-    }
-
-    /// Whether a visitor made this app's state bad: the story must not mend it on the way.
-    pub(super) fn is_spoilt(&self, app: &App) -> bool {
-        let wanted = self.wanted.lock();
-        wanted.get(app.name).is_some_and(|wanted| wanted.is_spoilt)
     }
 
     /// A visitor takes something away. Whether nothing was missing before.
@@ -168,59 +124,7 @@ impl Stage {
         }
     }
 
-    /// The control plane wants this app gone.
-    pub(super) fn remove(&self, app: &App) {
-        self.wanted.lock().remove(app.name);
-        self.control.push(samples::delete(&message(app)));
-    }
-
-    /// The apps that are wanted and can be.
-    pub(super) fn well(&self) -> Vec<App> {
-        let wanted = self.wanted.lock();
-        let well = wanted.values().filter(|wanted| !wanted.is_poisoned);
-        well.map(|wanted| wanted.app.clone()).collect()
-    }
-
-    /// The apps whose newest state cannot be.
-    pub(super) fn poisoned(&self) -> Vec<App> {
-        let wanted = self.wanted.lock();
-        let poisoned = wanted.values().filter(|wanted| wanted.is_poisoned);
-        poisoned.map(|wanted| wanted.app.clone()).collect()
-    }
-
-    /// Whether the cluster has the app as it is wanted.
-    pub(super) fn is_in_place(&self, app: &App) -> bool {
-        let live = self.cluster.workload(app);
-        live.is_some_and(|live| {
-            live.image == app.image() && live.replicas == u64::from(app.replicas)
-        })
-    }
-
-    /// How many instances of the app the control plane was last told of, and how many of them run.
-    pub(super) fn told(&self, app: &App) -> (usize, usize) {
-        self.control.look(|seen| {
-            let instances = seen
-                .report(app.name)
-                .map_or(&[][..], |report| report.instances());
-            let running = instances
-                .iter()
-                .filter(|instance| instance.status() == krane_sim::control_plane::Status::Running);
-            (instances.len(), running.count())
-        })
-    }
-
-    /// Whether the control plane was told that all of the app runs.
-    pub(super) fn is_told(&self, app: &App) -> bool {
-        let all = usize::try_from(app.replicas).unwrap_or(usize::MAX);
-        self.told(app) == (all, all)
-    }
-
-    /// Whether the control plane was told that the app is gone.
-    pub(super) fn is_told_gone(&self, app: &App) -> bool {
-        self.control.look(|seen| seen.deleted(app.name))
-    }
-
-    /// Whether krane follows the desired-state stream.
+    /// Whether krane follows all three desired-state streams.
     pub(super) fn is_connected(&self) -> bool {
         self.stores()
             .iter()
@@ -282,38 +186,55 @@ impl Stage {
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        let apps = self.well();
-        let as_wanted = |app: &App| self.is_told(app) && self.is_in_place(app);
-        apps.iter().all(as_wanted) && self.in_quarantine().len() == self.poisoned().len()
+        let wishes = self.well();
+        let as_wanted = |wish: &Wish| self.is_told(wish) && self.is_in_place(wish);
+        wishes.iter().all(as_wanted) && self.in_quarantine().len() == self.poisoned().len()
+    }
+
+    /// What a sentinel's pods lack, in the kubelet's words, as far as krane knows.
+    pub(super) fn lacking(&self, wish: &Wish) -> Option<Arc<str>> {
+        let key = wish.key();
+        let mut stores = self.stores().iter();
+        stores.find_map(|store| store.with(|memory| memory.config_errors.get(&key).cloned()))
+    }
+
+    fn score(&self, controller: Controller, open: &mut Vec<String>) -> Score {
+        let mut score = Score::default();
+        for wish in self.well_of(controller) {
+            score.wanted += 1;
+            if self.is_in_place(&wish) {
+                score.in_place += 1;
+            } else {
+                open.push(format!("{} is not as it is wanted", wish.name()));
+            }
+            if self.is_told(&wish) {
+                score.reported += 1;
+            } else {
+                open.push(match &wish {
+                    Wish::App(app) => {
+                        let (_, running) = self.told(app);
+                        let all = app.replicas;
+                        format!("{running} of {all} instances of {} are reported", app.name)
+                    }
+                    Wish::Sentinel(_) | Wish::Policy(_) => {
+                        format!("{} is not reported as it is", wish.name())
+                    }
+                });
+            }
+        }
+        score
     }
 
     /// How all of it is now.
     pub(super) fn summary(&self, seed: u64, elapsed: Duration, acts: usize) -> Summary {
-        let well = self.well();
         let mut open = Vec::new();
-        let (mut in_place, mut reported) = (0, 0);
-        for app in &well {
-            if self.is_in_place(app) {
-                in_place += 1;
-            } else {
-                open.push(format!("{} is not as it is wanted", app.name));
-            }
-            if self.is_told(app) {
-                reported += 1;
-            } else {
-                let (_, running) = self.told(app);
-                open.push(format!(
-                    "{running} of {} instances of {} are reported",
-                    app.replicas, app.name
-                ));
-            }
-        }
+        let [apps, sentinels, policies] =
+            Controller::ALL.map(|controller| self.score(controller, &mut open));
         let poisoned = self.poisoned();
         let quarantine = self.in_quarantine();
         let on_purpose = |trouble: &&InTrouble| {
-            let key = trouble.key.to_string();
-            let mut apps = poisoned.iter();
-            apps.any(|app| key == format!("{}/{}", app.namespace, app.name))
+            let mut keys = poisoned.iter().map(|wish| WorkKey::Workload(wish.key()));
+            keys.any(|key| key == trouble.key)
         };
         let expected = quarantine.iter().filter(on_purpose).count();
         for trouble in quarantine.iter().filter(|trouble| !on_purpose(trouble)) {
@@ -336,25 +257,16 @@ impl Stage {
                 .iter()
                 .sum(),
             states_applied: cursors.sum(),
-            apps_wanted: well.len(),
-            apps_in_place: in_place,
-            apps_reported: reported,
+            ok: open.is_empty() && apps.wanted > 0 && expected == poisoned.len(),
+            apps,
+            sentinels,
+            policies,
             reports_delivered: reports.values().map(|told| u64::from(told.count)).sum(),
             quarantined: quarantine.len() - expected,
             poisoned: expected,
             restarts: self.restarts(),
-            ok: open.is_empty() && !well.is_empty() && expected == poisoned.len(),
             open,
         }
-    }
-}
-
-/// The message of an app.
-fn message(app: &App) -> krane_proto::ctrl::v1::ApplyDeployment {
-    krane_proto::ctrl::v1::ApplyDeployment {
-        image: app.image(),
-        replicas: i32::try_from(app.replicas).unwrap_or(i32::MAX),
-        ..samples::deployment(app.namespace, app.name)
     }
 }
 

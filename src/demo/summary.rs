@@ -2,6 +2,27 @@
 
 use serde::Serialize;
 
+/// What became of one kind of things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Score {
+    /// So many are wanted and can be.
+    pub(super) wanted: usize,
+    /// Of these, how many are in the cluster as they are wanted.
+    pub(super) in_place: usize,
+    /// Of these, how many the control plane was told of as they are.
+    pub(super) reported: usize,
+}
+
+impl Score {
+    fn words(self, noun: &str, plural: &str) -> String {
+        let Self {
+            wanted, in_place, ..
+        } = self;
+        let noun = if wanted == 1 { noun } else { plural };
+        format!("{in_place} of {wanted} {noun}")
+    }
+}
+
 /// What was wanted, what became of it, and whether all is well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename = "summary")]
@@ -14,12 +35,12 @@ pub(super) struct Summary {
     pub(super) states_sent: u64,
     /// The highest version below which everything was applied or replaced.
     pub(super) states_applied: u64,
-    /// Apps that are wanted and can be.
-    pub(super) apps_wanted: usize,
-    /// Of these, how many are in the cluster as they are wanted.
-    pub(super) apps_in_place: usize,
-    /// Of these, how many the control plane was told of as they are.
-    pub(super) apps_reported: usize,
+    /// The apps.
+    pub(super) apps: Score,
+    /// The sentinels before them.
+    pub(super) sentinels: Score,
+    /// The policies between them, of which nothing is to be reported.
+    pub(super) policies: Score,
     /// Reports the control plane took.
     pub(super) reports_delivered: u64,
     /// States in quarantine that nobody poisoned on purpose.
@@ -39,8 +60,9 @@ impl Summary {
         let Self {
             acts,
             states_sent,
-            apps_wanted,
-            apps_in_place,
+            apps,
+            sentinels,
+            policies,
             reports_delivered,
             restarts,
             ..
@@ -50,8 +72,10 @@ impl Summary {
             count => format!(" · {count} set aside"),
         };
         format!(
-            "{apps_in_place} of {} in place and reported · {} in {} · {} · {}{aside}",
-            many(apps_wanted, "app"),
+            "{}, {} and {} in place and reported · {} in {} · {} · {}{aside}",
+            apps.words("app", "apps"),
+            sentinels.words("sentinel", "sentinels"),
+            policies.words("policy", "policies"),
             many(states_sent, "state"),
             many(acts, "act"),
             many(reports_delivered, "report"),
@@ -70,19 +94,28 @@ fn many(count: impl std::fmt::Display, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Summary;
+    use super::{Score, Summary};
 
     #[test]
     fn one_is_no_plural() {
+        let one = Score {
+            wanted: 1,
+            in_place: 1,
+            reported: 1,
+        };
         let summary = Summary {
             seed: 1,
             elapsed_ms: 0,
             acts: 1,
             states_sent: 1,
             states_applied: 1,
-            apps_wanted: 1,
-            apps_in_place: 1,
-            apps_reported: 1,
+            apps: one,
+            sentinels: one,
+            policies: Score {
+                wanted: 2,
+                in_place: 1,
+                reported: 2,
+            },
             reports_delivered: 2,
             quarantined: 0,
             poisoned: 0,
@@ -92,7 +125,8 @@ mod tests {
         };
         assert_eq!(
             summary.sentence(),
-            "1 of 1 app in place and reported · 1 state in 1 act · 2 reports · 1 actor restart"
+            "1 of 1 app, 1 of 1 sentinel and 1 of 2 policies in place and reported · 1 state in 1 act · \
+             2 reports · 1 actor restart"
         );
     }
 }

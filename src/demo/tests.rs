@@ -4,6 +4,7 @@ use std::io;
 
 use super::narrator::Narrator;
 use super::script::Act;
+use super::wish::{App, Sentinel, Wish};
 use super::*;
 use crate::admin::actions::{DemoAction, DemoError as ActionError};
 
@@ -34,6 +35,18 @@ async fn visit() -> Visit {
     Visit { stage, hands }
 }
 
+impl Visit {
+    /// The apps that are well.
+    fn apps(&self) -> Vec<App> {
+        let wishes = self.stage.well().into_iter();
+        let apps = wishes.filter_map(|wish| match wish {
+            Wish::App(app) => Some(app),
+            Wish::Sentinel(_) | Wish::Policy(_) => None,
+        });
+        apps.collect()
+    }
+}
+
 async fn settles(stage: &Stage) {
     stage.settle().await;
     let summary = stage.summary(5, Duration::ZERO, 0);
@@ -59,6 +72,7 @@ async fn whatever_a_visitor_does_krane_recovers() {
     let visit = visit().await;
     let stage = &visit.stage;
     let edited = stage.well()[0].clone();
+    assert_eq!(edited, visit.apps()[0].clone().into());
 
     visit.press(DemoAction::EditObject).await;
     visit.until(|| stage.is_in_place(&edited)).await;
@@ -80,7 +94,7 @@ async fn whatever_a_visitor_does_krane_recovers() {
     settles(stage).await;
 
     visit.press(DemoAction::TakeApiServerAway).await;
-    let mut changed = stage.well()[1].clone();
+    let mut changed = visit.apps()[1].clone();
     changed.release += 1;
     stage.want(std::slice::from_ref(&changed));
     visit.press(DemoAction::Restore).await;
@@ -93,7 +107,7 @@ async fn whatever_a_visitor_does_krane_recovers() {
     visit.press(DemoAction::FreezeControlPlane).await;
     changed.replicas += 1;
     stage.want(std::slice::from_ref(&changed));
-    assert!(!stage.is_in_place(&changed));
+    assert!(!stage.is_in_place(&changed.clone().into()));
     visit.press(DemoAction::Restore).await;
     settles(stage).await;
 }
@@ -148,7 +162,7 @@ async fn all_said(visit: &Visit, action: DemoAction) -> String {
 #[tokio::test]
 async fn what_comes_of_an_action_is_said_after_it() {
     let visit = visit().await;
-    let name = visit.stage.well()[0].name;
+    let name = visit.stage.well()[0].name();
     let said = all_said(&visit, DemoAction::EditObject).await;
     let start = format!("{name} was edited by hand: another image\nkrane undoes it, ");
     assert!(said.starts_with(&start), "{said}");
@@ -195,10 +209,10 @@ async fn the_story_leaves_alone_what_a_visitor_made_bad() {
     visit.press(DemoAction::PoisonState).await;
     assert!(stage.is_spoilt(&bad));
     assert!(
-        Act::Scale(bad.clone())
+        Act::Edit(bad.clone())
             .about()
             .iter()
-            .any(|app| stage.is_spoilt(app))
+            .any(|wish| stage.is_spoilt(wish))
     );
     while !stage.well().is_empty() {
         visit.press(DemoAction::PoisonState).await;
@@ -237,7 +251,7 @@ async fn the_story_takes_nothing_away_right_after_a_restore() {
     assert!(waits[0].contains("the story waits"), "{waits:?}");
     visit.press(DemoAction::Restore).await;
     assert!(stage.is_resting());
-    let app = stage.well()[0].clone();
+    let app = visit.apps()[0].clone();
     assert!(Act::ApiServerAway(app.clone()).is_outage());
     assert!(!Act::Scale(app).is_outage());
     // A story that has to end does not rest.
@@ -256,7 +270,7 @@ fn the_page_is_told_what_goes_on_by_itself_and_no_more() {
         (Who::ControlPlane, "wants web gone"),
         (Who::Krane, "deleted web"),
         (Who::Someone, "edits api by hand"),
-        (Who::You, "cut the desired-state stream"),
+        (Who::You, "cut the desired-state streams"),
         (Who::Cluster, "a pod of api crashes"),
         (Who::Story, "waits"),
     ] {
@@ -288,4 +302,44 @@ async fn a_port_that_is_taken_is_named() {
     drop(taken);
     let demo = Demo::prepare(options(port), "info").await.unwrap();
     assert_eq!(demo.links.page, format!("http://127.0.0.1:{port}/"));
+}
+
+/// Whoever edits three times has tried each controller.
+#[tokio::test]
+async fn a_visitor_meets_every_controller() {
+    let visit = visit().await;
+    let stage = &visit.stage;
+    let app = visit.apps()[0].clone();
+    stage.want(&app.policies());
+    stage.cluster.give_secret();
+    stage.want(&[Sentinel {
+        environment: app.namespace,
+        release: 1,
+        replicas: 1,
+    }]);
+    settles(stage).await;
+    let mut said = Vec::new();
+    for _ in 0..3 {
+        said.push(all_said(&visit, DemoAction::EditObject).await);
+        settles(stage).await;
+    }
+    for (said, how) in said
+        .iter()
+        .zip(["another image", "the whole world", "no replicas"])
+    {
+        assert!(
+            said.contains(how) && said.contains("krane undoes it"),
+            "{said}"
+        );
+    }
+    for set_aside in 1..=3 {
+        let said = all_said(&visit, DemoAction::PoisonState).await;
+        assert!(said.contains("sets that state aside"), "{said}");
+        assert_eq!(stage.in_quarantine().len(), set_aside);
+    }
+    let summary = stage.summary(5, Duration::ZERO, 0);
+    assert!(summary.ok && summary.poisoned == 3, "{summary:?}");
+    visit.press(DemoAction::Restore).await;
+    settles(stage).await;
+    assert!(stage.in_quarantine().is_empty());
 }

@@ -77,7 +77,7 @@ def all_is_there_without_a_script(browser, demo):
     page.goto(demo.url)
     for text in ["reconciler", "heartbeat", "What happened", "in place"]:
         expect(page.locator("main")).to_contain_text(text)
-    page.get_by_role("button", name="Cut the stream").click()
+    page.get_by_role("button", name="Cut the streams").click()
     expect(page.locator("#said")).not_to_be_empty()
     context.close()
     size = sum(len(demo.get(path)) for path in ["", "assets/page.css", "assets/page.js"])
@@ -123,7 +123,7 @@ def an_actor_that_is_killed_runs_again(page, demo):
 
 def a_stream_that_is_cut_opens_again(page, demo):
     after = demo.newest()
-    page.get_by_role("button", name="Cut the stream").click()
+    page.get_by_role("button", name="Cut the streams").click()
     ended = demo.wait_for_event(after, "stream_ended")
     demo.wait_for_event(ended["number"], "stream_opened")
     expect(page.get_by_role("article", name="deployments").locator("dl")).to_contain_text("open", timeout=PATIENCE)
