@@ -240,7 +240,6 @@ impl Resync {
                 took: now.saturating_sub(result.started_at),
                 asked,
                 failed,
-                adopted: 0,
                 unknown: found,
             });
         });

@@ -134,15 +134,17 @@ async fn part(
     Path(name): Path<String>,
     Query(query): Query<PageQuery>,
 ) -> Response {
-    state.render(&query, |show| match name.as_str() {
-        "health" => HealthPart { show }.render(),
-        "tree" => TreePart { show }.render(),
-        "controllers" => ControllersPart { show }.render(),
-        "workloads" => WorkloadsPart { show }.render(),
-        "events" => EventsPart { show }.render(),
-        "story" => StoryPart { show }.render(),
-        _ => Ok(String::new()),
-    })
+    type Render = fn(Show<'_>) -> Result<String, askama::Error>;
+    let render: Render = match name.as_str() {
+        "health" => |show| HealthPart { show }.render(),
+        "tree" => |show| TreePart { show }.render(),
+        "controllers" => |show| ControllersPart { show }.render(),
+        "workloads" => |show| WorkloadsPart { show }.render(),
+        "events" => |show| EventsPart { show }.render(),
+        "story" => |show| StoryPart { show }.render(),
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    state.render(&query, render)
 }
 
 impl PageState {

@@ -57,8 +57,6 @@ pub struct ResyncSummary {
     pub asked: usize,
     /// Questions without a usable answer.
     pub failed: usize,
-    /// Answers that changed what is wanted.
-    pub adopted: usize,
     /// Objects the control plane does not know.
     pub unknown: usize,
 }

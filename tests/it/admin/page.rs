@@ -80,6 +80,7 @@ async fn no_secret_is_on_any_page_or_endpoint() {
         assert!(answer.status.is_success(), "{path}");
         assert!(!answer.text.contains(CANARY), "{path}");
     }
+    assert_eq!(world.get("/parts/nope").await.status, 404);
 }
 
 #[tokio::test(start_paused = true)]
