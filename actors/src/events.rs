@@ -11,6 +11,7 @@ use std::time::Duration;
 use krane_domain::backlog::Trouble;
 use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::object::ObjectRef;
+use krane_domain::report::Gist;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -95,8 +96,8 @@ pub enum Happening {
     Reported {
         /// The object.
         key: ObjectKey,
-        /// Instances that run, and all of them; none says that the workload is gone.
-        instances: Option<(usize, Option<usize>)>,
+        /// What it said.
+        gist: Gist,
     },
     /// Pods of a workload cannot start.
     PodsCannotStart {
@@ -301,6 +302,8 @@ fn fold(ring: &mut VecDeque<Event>, about: &ObjectKey, now: Moment) {
 
 #[cfg(test)]
 mod tests {
+    use krane_domain::report::Gist;
+
     use std::time::Duration;
 
     use krane_domain::ids::ObjectKey;
@@ -335,8 +338,8 @@ mod tests {
         let events = Events::default();
         let report = |seconds, name, running| {
             let key = ObjectKey::new("ns", name);
-            let instances = Some((running, Some(2)));
-            let reported = Happening::Reported { key, instances };
+            let gist = Gist::Instances { running, all: 2 };
+            let reported = Happening::Reported { key, gist };
             events.record(Duration::from_millis(seconds), None, reported);
         };
         report(0, "a", 0);
@@ -346,16 +349,16 @@ mod tests {
         report(3_000, "a", 1);
         let told = events.newest_first();
         let told = told.iter().map(|event| {
-            let Happening::Reported { key, instances } = &event.what else {
+            let Happening::Reported { key, gist } = &event.what else {
                 panic!("a report")
             };
-            (key.name.to_string(), instances.map(|it| it.0))
+            (key.name.to_string(), gist.to_string())
         });
         let told: Vec<_> = told.collect();
         let expected = [("a", 1), ("a", 2), ("b", 0)];
         assert_eq!(
             told,
-            expected.map(|(name, running)| (name.to_owned(), Some(running)))
+            expected.map(|(name, running)| (name.to_owned(), format!("{running} of 2 running")))
         );
         assert_eq!(events.dropped(), 0);
     }

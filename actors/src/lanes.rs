@@ -24,7 +24,7 @@ use krane_domain::backlog::{Outcome, Task, Trouble, TroubleKind};
 use krane_domain::desired::{Change, State};
 use krane_domain::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::{self, Desired};
-use krane_domain::object::{LiveObject, Rendered, Resource};
+use krane_domain::object::{LiveObject, Rendered};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 
@@ -32,7 +32,7 @@ use self::repair::Repair;
 use crate::events::Happening;
 use crate::lease::Leadership;
 use crate::metrics::ControllerMetrics;
-use crate::ports::{Clock, Cluster, PasswordSource};
+use crate::ports::{Clock, Cluster, Deletion, PasswordSource};
 use crate::status::StatusBoard;
 use crate::store::Store;
 
@@ -249,8 +249,7 @@ async fn apply(
 /// (D18).
 fn can_do_without(rendered: &Rendered, context: &LaneContext) -> bool {
     let resource = rendered.reference.resource;
-    resource == Resource::CiliumNetworkPolicy
-        && !context.store.rules().is_cilium_required
+    kinds::may_lack(resource, context.store.rules())
         && context
             .store
             .with(|memory| memory.kinds_missing.contains(&resource))
@@ -269,8 +268,14 @@ async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop>
     let all = || parts.iter().chain(&live);
     let id = all().find_map(|live| kinds::question_id(controller, live));
     let wrote = all().next().is_some();
-    for live in all() {
-        write::delete(live, context).await?;
+    // Whoever holds a part with a finalizer holds up that part alone.
+    for part in &parts {
+        write::delete(part, context).await?;
+    }
+    if let Some(live) = &live
+        && write::delete(live, context).await? == Deletion::Begun
+    {
+        return Err(words::still_there(&live.reference.to_string()).into());
     }
     let now = context.board.now();
     context.store.with(|memory| {

@@ -101,6 +101,15 @@ pub enum RpcFailureKind {
     Answered,
 }
 
+/// How far a delete got that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// No object with that uid is there any more.
+    Gone,
+    /// It goes once its finalizers or its grace period let it; a watch shows when.
+    Begun,
+}
+
 /// The Kubernetes cluster.
 #[async_trait]
 pub trait Cluster: Send + Sync + 'static {
@@ -114,7 +123,7 @@ pub trait Cluster: Send + Sync + 'static {
     async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal>;
 
     /// Deletes the object with this uid, in the background. Absent is a success.
-    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal>;
+    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal>;
 
     /// Labels and uid of an object, whoever owns it.
     async fn metadata(&self, object: &ObjectRef) -> Result<Option<Metadata>, Refusal>;

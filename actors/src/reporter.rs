@@ -14,6 +14,7 @@ use krane_domain::kinds::{self, Observation};
 use krane_domain::object::LiveObject;
 use krane_domain::outbox::Delivery;
 use krane_domain::planted::{Bug, is_planted};
+use krane_domain::report::Gist;
 use tokio::task::JoinSet;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
@@ -46,8 +47,8 @@ pub enum ReporterMessage {
     Sent {
         /// Its object.
         key: ObjectKey,
-        /// How it went; of what was taken, the instances that run and all of them.
-        result: Result<Option<(usize, Option<usize>)>, RpcFailure>,
+        /// How it went; of what was taken, what it said.
+        result: Result<Gist, RpcFailure>,
     },
     /// A report may be due.
     Timer,
@@ -317,7 +318,7 @@ impl Reporter {
                     metrics.report_lag.observe(lag.as_secs_f64());
                 }
                 let key = report.key().clone();
-                let result = result.map(|()| report.running());
+                let result = result.map(|()| report.gist());
                 own.tell(ReporterMessage::Sent { key, result });
             });
         }
@@ -344,14 +345,14 @@ impl Reporter {
     fn sent(
         &mut self,
         key: &ObjectKey,
-        result: Result<Option<(usize, Option<usize>)>, RpcFailure>,
+        result: Result<Gist, RpcFailure>,
         context: &Context<ReporterMessage>,
     ) {
         let now = context.board.now();
         let jitter = self.store.chance().unit();
         let controller = self.store.controller().name();
         match result {
-            Ok(instances) => {
+            Ok(gist) => {
                 self.metrics.reports_delivered.inc();
                 if self.last_failure.take().is_some() {
                     tracing::info!(controller, "reports get through again");
@@ -359,7 +360,7 @@ impl Reporter {
                 }
                 let reported = Happening::Reported {
                     key: key.clone(),
-                    instances,
+                    gist,
                 };
                 self.record(reported, context);
                 self.store.with(|memory| {

@@ -6,32 +6,41 @@ use std::sync::Arc;
 /// A point in time: the time since the process started, on its monotonic clock.
 pub type Moment = std::time::Duration;
 
-/// The controllers krane is made of; each lives and fails alone.
-///
-/// Also the closed set of values of the metric label `controller`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Controller {
+/// Makes the controllers, so that none can be left out of any list of them.
+macro_rules! controllers {
+    ($($(#[$doc:meta])* $controller:ident = $name:literal,)+) => {
+        /// The controllers krane is made of; each lives and fails alone.
+        ///
+        /// Also the closed set of values of the metric label `controller`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Controller {
+            $($(#[$doc])* $controller,)+
+        }
+
+        impl Controller {
+            /// All of them, in the order in which they start.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$controller),+];
+
+            /// The name used in metrics, logs and paths of actors.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$controller => $name,)+
+                }
+            }
+        }
+    };
+}
+
+controllers! {
     /// Customer workloads as ReplicaSets.
-    Deployments,
+    Deployments = "deployments",
     /// The proxies in front of them.
-    Sentinels,
+    Sentinels = "sentinels",
     /// Cilium network policies as the control plane sends them.
-    Cilium,
+    Cilium = "cilium",
 }
 
 impl Controller {
-    /// All of them, in the order in which they start.
-    pub const ALL: [Self; 3] = [Self::Deployments, Self::Sentinels, Self::Cilium];
-
-    /// The name used in metrics, logs and paths of actors.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Deployments => "deployments",
-            Self::Sentinels => "sentinels",
-            Self::Cilium => "cilium",
-        }
-    }
-
     /// The controller of this [`name`](Self::name).
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 pub use origin::is_from_state;
 pub use rules::{Password, ProbePaths, PullSecret, Region, ReportAddress, Rules};
-pub use shared::{Isolated, Member, can_do_without, only_loses_ports, render_shared};
+pub use shared::{Isolated, Member, can_do_without, may_lack, only_loses_ports, render_shared};
 pub use shared::{shared_key_of, shared_keys, shared_reference};
 pub use watches::WatchSpec;
 

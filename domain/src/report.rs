@@ -1,5 +1,6 @@
 //! What krane tells the control plane about the cluster.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::ids::ObjectKey;
@@ -60,20 +61,59 @@ impl Report {
         }
     }
 
-    /// Instances that take traffic, and all of them where that is known; `None` when the object is
-    /// gone.
-    pub fn running(&self) -> Option<(usize, Option<usize>)> {
+    /// What it comes to.
+    pub fn gist(&self) -> Gist {
         match self {
             Self::Instances { instances, .. } => {
                 let running = instances
                     .iter()
                     .filter(|instance| instance.status == InstanceStatus::Running);
-                Some((running.count(), Some(instances.len())))
+                Gist::Instances {
+                    running: running.count(),
+                    all: instances.len(),
+                }
             }
-            Self::Health { available, .. } => {
-                Some((usize::try_from(*available).unwrap_or(usize::MAX), None))
+            Self::Health {
+                available, health, ..
+            } => Gist::Health {
+                available: *available,
+                health: *health,
+            },
+            Self::Gone { .. } => Gist::Gone,
+        }
+    }
+}
+
+/// A report in a word or two: what people read where it is told that it was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gist {
+    /// So many instances.
+    Instances {
+        /// Those that take traffic.
+        running: usize,
+        /// All of them.
+        all: usize,
+    },
+    /// How a sentinel is.
+    Health {
+        /// Pods that have been ready for long enough.
+        available: u32,
+        /// What that means.
+        health: Health,
+    },
+    /// Nothing any more.
+    Gone,
+}
+
+impl fmt::Display for Gist {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Instances { all: 0, .. } => f.write_str("without instances"),
+            Self::Instances { running, all } => write!(f, "{running} of {all} running"),
+            Self::Health { available, health } => {
+                write!(f, "{}, {available} available", health.name())
             }
-            Self::Gone { .. } => None,
+            Self::Gone => f.write_str("gone"),
         }
     }
 }

@@ -94,8 +94,8 @@ impl AskError {
         }
     }
 
-    const fn help(&self) -> &'static str {
-        match self {
+    fn help(&self) -> String {
+        let help = match self {
             Self::Runtime(_) => "raise the limit on processes",
             Self::Token { .. } | Self::TokenForm(_) => {
                 "give a file that holds nothing but the token"
@@ -105,9 +105,13 @@ impl AskError {
                  it is with --admin"
             }
             Self::Refused { code: 401, .. } => "give the token of admin.token with --token-file",
-            Self::Refused { code: 404, .. } => "name a controller that runs: deployments",
+            Self::Refused { code: 404, .. } => {
+                let controllers = ids::Controller::ALL.map(ids::Controller::name).join(", ");
+                return format!("name one of the controllers: {controllers}");
+            }
             Self::Refused { .. } | Self::Answer(_) => "see krane's log; its version may be another",
-        }
+        };
+        help.to_owned()
     }
 }
 
@@ -122,7 +126,7 @@ impl AllowDeletes {
         };
         done.unwrap_or_else(|error| {
             let sentence = error.to_string();
-            terminal.failure("krane::allow_deletes", &sentence, &[], error.help());
+            terminal.failure("krane::allow_deletes", &sentence, &[], &error.help());
             ExitCode::from(error.code())
         })
     }

@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use krane_actors::lease::Leadership;
-use krane_actors::ports::{Cluster, Listed, WatchEvent};
+use krane_actors::ports::{Cluster, Deletion, Listed, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::labels::MANAGER;
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
@@ -106,7 +106,7 @@ impl Cluster for KubeCluster {
         adopt::adopt(&self.calls, object, uid).await
     }
 
-    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {
+    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {
         let options = serde_json::json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -116,9 +116,10 @@ impl Cluster for KubeCluster {
         let call = Call::new(Verb::Delete, object.resource.plural(), object_path(object)?)
             .with_body(JSON, Bytes::from(options.to_string()));
         let reply = self.calls.run(&call).await?;
-        let is_gone = reply.is_absent(&object.name) || reply.is_uid_conflict();
-        if reply.is_success() || is_gone {
-            Ok(())
+        if reply.is_absent(&object.name) || reply.is_uid_conflict() {
+            Ok(Deletion::Gone)
+        } else if reply.is_success() {
+            Ok(deletion(&reply))
         } else {
             Err(refusal(&reply, object))
         }
@@ -182,6 +183,15 @@ struct PartialMetadata {
     labels: Option<BTreeMap<String, String>>,
     #[serde(default, rename = "deletionTimestamp")]
     deletion_timestamp: Option<String>,
+}
+
+/// What a delete came to. An object that stays for a while is answered with its deletion time, one
+/// that is gone with a status, or as it last was.
+fn deletion(reply: &Reply) -> Deletion {
+    match serde_json::from_slice::<PartialObject>(&reply.body) {
+        Ok(object) if object.metadata.deletion_timestamp.is_some() => Deletion::Begun,
+        Ok(_) | Err(_) => Deletion::Gone,
+    }
 }
 
 fn decoded(reply: &Reply, object: &ObjectRef) -> Result<LiveObject, Refusal> {

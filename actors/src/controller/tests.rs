@@ -1,6 +1,7 @@
 //! A whole controller over a small cluster and a small control plane, on a paused clock.
 
 mod autoscaling;
+mod finalizers;
 mod harness;
 mod isolation;
 mod outdated;

@@ -34,5 +34,6 @@ pub(super) async fn replace_one(key: &ObjectKey, context: &LaneContext) -> Resul
         .with(|memory| memory.replaced_at.insert(key.clone(), now));
     tracing::info!(object = %reference, "replacing a pod of an older template that is not ready");
     let deleted = context.cluster.delete(&reference, &pod.uid).await;
+    let deleted = deleted.map(|_| ());
     deleted.map_err(|refusal| refused(&format!("deleting {reference}"), &refusal).into())
 }

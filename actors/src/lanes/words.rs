@@ -14,6 +14,12 @@ pub(super) fn not_ours(what: &str) -> Trouble {
     .remedy("delete it or give it that label")
 }
 
+/// It is not wanted any more, and goes when whoever holds it lets it.
+pub(super) fn still_there(what: &str) -> Trouble {
+    Trouble::new(TroubleKind::Waiting, format!("{what} is being deleted"))
+        .remedy("if it stays, look at its metadata.finalizers: whoever set them has to remove them")
+}
+
 /// Something of that name is on its way out.
 pub(super) fn being_deleted(what: &str) -> Trouble {
     Trouble::new(TroubleKind::Waiting, format!("{what} is being deleted"))

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use krane_domain::backlog::{Trouble, TroubleKind};
 use krane_domain::drift::FuseMemory;
 use krane_domain::ids::WorkKey;
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
@@ -12,6 +11,7 @@ use krane_domain::view;
 
 use super::repair::Repair;
 use super::{LaneContext, Settlement, Stop, refused, words, writing};
+use crate::ports::Deletion;
 
 /// Applies. `None`: the view was stale and is fresh now, decide again.
 pub(super) async fn write(
@@ -139,18 +139,14 @@ fn forget_namespace(rendered: &Rendered, context: &LaneContext) {
     });
 }
 
-/// Deletes a live object of ours, by its uid.
-pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<(), Stop> {
+/// Deletes a live object of ours, by its uid. What is on its way out already is left to go.
+pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<Deletion, Stop> {
     let reference = &live.reference;
     if !live.is_ours() {
         return Err(words::not_ours(&reference.to_string()).into());
     }
     if live.is_terminating {
-        return Err(Trouble::new(
-            TroubleKind::Waiting,
-            format!("{reference} is being deleted"),
-        )
-        .into());
+        return Err(words::still_there(&reference.to_string()).into());
     }
     writing(context)?;
     let uid = if is_planted(Bug::DeleteWithoutUid) {
@@ -159,7 +155,11 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<(
         &*live.uid
     };
     match context.cluster.delete(reference, uid).await {
-        Ok(()) => {
+        Ok(Deletion::Begun) => {
+            context.metrics.apply_deletes.inc();
+            Ok(Deletion::Begun)
+        }
+        Ok(Deletion::Gone) => {
             context.metrics.apply_deletes.inc();
             let now = context.board.now();
             context.store.with(|memory| {
@@ -172,7 +172,7 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<(
                     }
                 }
             });
-            Ok(())
+            Ok(Deletion::Gone)
         }
         Err(refusal) => Err(refused(&format!("deleting {reference}"), &refusal).into()),
     }

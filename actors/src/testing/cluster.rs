@@ -2,7 +2,7 @@
 
 mod scale;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use krane_domain::testing::applied;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use crate::ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
+use crate::ports::{Cluster, Deletion, Item, Listed, WatchEnd, WatchEvent};
 
 /// A call the cluster took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +57,7 @@ struct World {
     lists: usize,
     watches: usize,
     missing: Vec<Resource>,
+    finalized: BTreeSet<ObjectRef>,
     call_time: Duration,
     watch_panics: bool,
 }
@@ -155,6 +156,21 @@ impl FakeCluster {
     }
 
     /// Somebody deletes an object by hand.
+    /// A finalizer holds this object from now on: what deletes it only marks it.
+    pub(crate) fn hold(&self, reference: &ObjectRef) {
+        self.world.lock().finalized.insert(reference.clone());
+    }
+
+    /// The finalizer is removed; what was marked goes.
+    pub(crate) fn let_go(&self, reference: &ObjectRef) {
+        let mut world = self.world.lock();
+        world.finalized.remove(reference);
+        let marked = world.objects.get(reference);
+        if marked.is_some_and(|live| live.is_terminating) {
+            world.delete(reference);
+        }
+    }
+
     pub(crate) fn remove(&self, reference: &ObjectRef) {
         let mut world = self.world.lock();
         world.delete(reference);
@@ -266,6 +282,22 @@ impl World {
         live
     }
 
+    /// Deletes, or marks what a finalizer holds.
+    fn begin_delete(&mut self, reference: &ObjectRef) -> Deletion {
+        if !self.finalized.contains(reference) {
+            self.delete(reference);
+            return Deletion::Gone;
+        }
+        self.version += 1;
+        if let Some(live) = self.objects.get_mut(reference) {
+            live.is_terminating = true;
+            live.resource_version = self.version;
+            let marked = WatchEvent::Applied(Item::Object(live.clone()));
+            self.tell(reference.resource, &marked);
+        }
+        Deletion::Begun
+    }
+
     fn delete(&mut self, reference: &ObjectRef) {
         if let Some(mut live) = self.objects.remove(reference) {
             self.version += 1;
@@ -337,8 +369,9 @@ impl Cluster for FakeCluster {
         live.ok_or_else(|| refusal(RefusalClass::Reevaluate))
     }
 
-    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {
+    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {
         let is_answered = self.call(Op::Delete(object.clone())).await?;
+        let mut deletion = Deletion::Gone;
         {
             let mut world = self.world.lock();
             let is_that_pod = |pod: &PodDigest| *pod.uid == *uid;
@@ -356,11 +389,11 @@ impl Cluster for FakeCluster {
                 .get(object)
                 .is_some_and(|live| *live.uid == *uid)
             {
-                world.delete(object);
+                deletion = world.begin_delete(object);
             }
         }
         if is_answered {
-            Ok(())
+            Ok(deletion)
         } else {
             Err(refusal(RefusalClass::Transient))
         }

@@ -91,6 +91,12 @@ pub fn can_do_without(key: &SharedKey, rules: &Rules) -> bool {
     }
 }
 
+/// Whether objects of this kind beside a workload may be missing where the cluster does not know
+/// the kind (D18).
+pub const fn may_lack(resource: Resource, rules: &Rules) -> bool {
+    matches!(resource, Resource::CiliumNetworkPolicy) && !rules.is_cilium_required
+}
+
 /// Which object a shared key stands for, members or not.
 pub fn shared_reference(key: &SharedKey) -> ObjectRef {
     match key {

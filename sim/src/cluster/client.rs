@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use krane_actors::ports::{Cluster, Item, Listed, WatchEvent};
+use krane_actors::ports::{self, Cluster, Item, Listed, WatchEvent};
 use krane_domain::drift;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::labels::MANAGER;
@@ -193,7 +193,7 @@ impl Cluster for SimClient {
         live(&changed, object)
     }
 
-    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {
+    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<ports::Deletion, Refusal> {
         let deletion = Deletion {
             uid: Some(uid.into()),
             ..Deletion::default()
@@ -201,9 +201,14 @@ impl Cluster for SimClient {
         let key = Key::of(object);
         self.call("delete", object.to_string(), |world| {
             match world.delete(&key, &deletion) {
-                Err(status) if is_gone(&status) => Ok(()),
-                answer => answer,
+                Err(status) if is_gone(&status) => return Ok(ports::Deletion::Gone),
+                answer => answer?,
             }
+            let left = world.store.get(&key).filter(|left| *left.uid() == *uid);
+            Ok(match left {
+                Some(_) => ports::Deletion::Begun,
+                None => ports::Deletion::Gone,
+            })
         })
         .await
     }

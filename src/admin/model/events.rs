@@ -109,14 +109,9 @@ fn tell(what: &Happening, view: &mut EventView) {
             view.level = Level::Warn;
             view.text = format!("stream ended ({code}): {message}");
         }
-        Happening::Reported { key, instances } => {
+        Happening::Reported { key, gist } => {
             view.object = Some(key.to_string());
-            view.text = match instances {
-                None => "reported gone".to_owned(),
-                Some((_, Some(0))) => "reported without instances".to_owned(),
-                Some((running, Some(all))) => format!("reported {running} of {all} running"),
-                Some((running, None)) => format!("reported {running} available"),
-            };
+            view.text = format!("reported {gist}");
         }
         Happening::PodsCannotStart { key, error } => {
             view.object = Some(key.to_string());

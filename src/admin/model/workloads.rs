@@ -5,7 +5,7 @@ use krane_domain::backlog::{Standing, TroubleKind};
 use krane_domain::ids::Controller;
 use krane_domain::outbox::Told;
 use krane_domain::pod::{PodDigest, PodPhase};
-use krane_domain::report::{Instance, Report};
+use krane_domain::report::{Gist, Instance, Report};
 use serde::Serialize;
 
 use super::controllers::trouble_level;
@@ -257,15 +257,20 @@ fn pod_status(pod: &PodDigest) -> &'static str {
 }
 
 fn report(told: &Told, epoch: &Epoch) -> ReportView {
-    let instances = told.wanted.running();
+    let gist = told.wanted.gist();
+    let (running, instances, health) = match gist {
+        Gist::Instances { running, all } => (running, Some(all), None),
+        Gist::Health { available, health } => {
+            let available = usize::try_from(available).unwrap_or(usize::MAX);
+            (available, None, Some(health.name()))
+        }
+        Gist::Gone => (0, None, None),
+    };
     ReportView {
-        gone: told.wanted.is_gone(),
-        instances: instances.and_then(|(_, all)| all),
-        health: match &told.wanted {
-            Report::Health { health, .. } => Some(health.name()),
-            Report::Instances { .. } | Report::Gone { .. } => None,
-        },
-        running: instances.map_or(0, |(running, _)| running),
+        gone: gist == Gist::Gone,
+        instances,
+        health,
+        running,
         since: epoch.at(told.since),
         delivered: told.is_delivered,
         delivered_at: told.delivered_at.map(|at| epoch.at(at)),

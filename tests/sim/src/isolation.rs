@@ -14,7 +14,7 @@ use krane_actors::controller::ControllerParts;
 use krane_actors::fault::Fault;
 use krane_actors::lease::Leadership;
 use krane_actors::metrics::ControllerFamilies;
-use krane_actors::ports::{Clock, Cluster, Listed, Server, WatchEvent};
+use krane_actors::ports::{Clock, Cluster, Deletion, Listed, Server, WatchEvent};
 use krane_actors::status::StatusBoard;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::{Rules, WatchSpec};
@@ -237,7 +237,7 @@ impl Cluster for SlowCluster {
         self.client.adopt(object, uid).await
     }
 
-    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {
+    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {
         self.write().await?;
         self.client.delete(object, uid).await
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
-use krane_actors::ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
+use krane_actors::ports::{Cluster, Deletion, Item, Listed, WatchEnd, WatchEvent};
 use krane_domain::ids::Controller;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
@@ -194,7 +194,7 @@ impl Cluster for ClusterPort {
             .await
     }
 
-    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {
+    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {
         let shared = self.shared();
         let _writing = Writing::begin(shared, self.controller, object);
         let effect = async {
@@ -205,9 +205,9 @@ impl Cluster for ClusterPort {
                     ledger.writes += 1;
                 }
             });
-            self.client.delete(object, uid).await?;
+            let deletion = self.client.delete(object, uid).await?;
             shared.with(|ledger| ledger.carried_out_delete(object));
-            Ok(())
+            Ok(deletion)
         };
         let late = || -> Option<futures::future::BoxFuture<'static, ()>> {
             let (shared, client) = (Arc::clone(shared), self.client.clone());

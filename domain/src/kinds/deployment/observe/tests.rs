@@ -182,7 +182,7 @@ fn living_pods_of_another_template_are_outdated() {
     };
     let observation = observed(&[older("a"), leaving, ended, unmarked, pod("e")]);
     assert_eq!(observation.outdated, 2);
-    assert_eq!(observation.report.running(), Some((3, Some(3))));
+    assert_eq!(observation.report.gist().to_string(), "3 of 3 running");
 }
 
 /// D16: only pods that say from which other template they are, old enough and not serving.
