@@ -88,7 +88,7 @@ macro_rules! cluster_contract {
             what_does_not_fit_the_schema_is_permanent
         }
         $crate::cluster_contract! { #[$test] $world: reads:
-            a_delete_hits_only_the_object_of_its_uid
+            a_delete_hits_only_the_object_of_its_uid what_a_finalizer_holds_is_on_its_way_out_and_not_gone
             metadata_shows_whose_an_object_is
             a_list_holds_everything_it_selects_however_many_pages_it_takes
             the_pull_secret_is_found_by_its_name_in_every_namespace

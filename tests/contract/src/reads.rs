@@ -2,6 +2,7 @@
 
 use futures::StreamExt;
 use futures::stream;
+use krane_actors::ports::Deletion;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{Rendered, Resource};
 use serde_json::json;
@@ -38,6 +39,45 @@ pub async fn a_delete_hits_only_the_object_of_its_uid(world: World) {
         .delete(&object.reference, &live.uid)
         .await
         .unwrap();
+}
+
+pub async fn what_a_finalizer_holds_is_on_its_way_out_and_not_gone(world: World) {
+    let object = world.rendered("app-1");
+    let live = world.apply(&object).await;
+    let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    world.admin.merge(&object.reference, hold).await;
+    for _ in 0..2 {
+        let deletion = world.cluster.delete(&object.reference, &live.uid).await;
+        assert_eq!(deletion.unwrap(), Deletion::Begun);
+    }
+    assert!(world.live(&object.reference).await.is_terminating);
+    let release = json!({"metadata": {"finalizers": null}});
+    world.admin.merge(&object.reference, release).await;
+    eventually(async || {
+        let found = world.cluster.get(&object.reference).await.unwrap();
+        found.is_none().then_some(())
+    })
+    .await;
+    for resource in [Resource::Service, Resource::Deployment] {
+        let reference = world.reference(resource, "app-2");
+        let spec = match resource {
+            Resource::Service => json!({"ports": [{"port": 80}], "selector": {"app": "x"}}),
+            _ => world.rendered("app-2").body["spec"].clone(),
+        };
+        let metadata = json!({"name": "app-2", "namespace": world.namespace});
+        let body = json!({
+            "apiVersion": resource.api_version(),
+            "kind": resource.kind(),
+            "metadata": metadata,
+            "spec": spec,
+        });
+        world.admin.create(&reference, body).await;
+        let uid = world.live(&reference).await.uid;
+        let deletion = world.cluster.delete(&reference, &uid).await.unwrap();
+        assert_eq!(deletion, Deletion::Gone, "{reference}");
+        let again = world.cluster.delete(&reference, &uid).await.unwrap();
+        assert_eq!(again, Deletion::Gone, "{reference}");
+    }
 }
 
 pub async fn metadata_shows_whose_an_object_is(world: World) {

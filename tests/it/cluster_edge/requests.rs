@@ -1,9 +1,9 @@
 //! What is sent, and what a good or a plain negative answer becomes.
 
-use krane_actors::ports::Cluster;
+use krane_actors::ports::{Cluster, Deletion};
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::refusal::RefusalClass;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::server::Answer;
 use super::{Rig, live, no_such_api, not_found, rendered, replica_set, status};
@@ -54,9 +54,24 @@ async fn a_delete_names_the_uid_and_runs_in_the_background() {
 }
 
 #[tokio::test]
+async fn a_delete_says_whether_the_object_is_gone_or_on_its_way_out() {
+    let deletion = async |answer: Value| {
+        let rig = Rig::answering(move || Answer::json(200, &answer)).await;
+        rig.cluster.delete(&replica_set(), "u-1").await.unwrap()
+    };
+    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
+    assert_eq!(deletion(done).await, Deletion::Gone);
+    assert_eq!(deletion(live(1)).await, Deletion::Gone, "as it last was");
+    let mut held = live(1);
+    held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(deletion(held).await, Deletion::Begun);
+}
+
+#[tokio::test]
 async fn deleting_what_is_gone_or_was_replaced_succeeds() {
     let rig = Rig::answering(not_found).await;
-    rig.cluster.delete(&replica_set(), "u-1").await.unwrap();
+    let deletion = rig.cluster.delete(&replica_set(), "u-1").await.unwrap();
+    assert_eq!(deletion, Deletion::Gone);
 
     let message = "Operation cannot be fulfilled on replicasets.apps \"app-1\": the UID in the \
         precondition (u-1) does not match the UID in record (u-2). The object might have been \
