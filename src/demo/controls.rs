@@ -69,7 +69,7 @@ impl Hands {
 
     /// Something that is well, of another controller than the last time if there is such.
     fn some(&self, turns: &AtomicUsize) -> Result<Wish, DemoError> {
-        let turn = turns.fetch_add(1, Ordering::Relaxed);
+        let turn = turns.load(Ordering::Relaxed);
         let kinds = [
             Controller::Deployments,
             Controller::Cilium,
@@ -78,6 +78,7 @@ impl Hands {
         (0..kinds.len())
             .map(|later| kinds[(turn + later) % kinds.len()])
             .find_map(|kind| self.stage.well_of(kind).into_iter().next())
+            .inspect(|_| turns.store(turn + 1, Ordering::Relaxed))
             .ok_or_else(|| self.nothing())
     }
 
