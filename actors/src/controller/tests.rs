@@ -1,12 +1,15 @@
 //! A whole controller over a small cluster and a small control plane, on a paused clock.
 
+mod amnesia;
 mod autoscaling;
 mod harness;
 mod isolation;
+mod kinds;
 mod outdated;
 mod registry;
 mod replay;
 mod reports;
+mod restored;
 mod resync;
 mod states;
 mod upgrades;
