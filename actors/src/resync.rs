@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use krane_domain::backlog::AnswerReceipt;
 use krane_domain::brake::Verdict;
+use krane_domain::desired::Change;
 use krane_domain::ids::{Moment, WorkKey};
 use tokio::task::JoinSet;
 
@@ -191,6 +192,15 @@ impl Resync {
                 %key,
                 %named,
                 "the control plane answered about another object; the answer is ignored"
+            );
+            return;
+        }
+        let is_foreign = |change: &Change| !change.is_for(self.store.controller());
+        if change.as_ref().is_ok_and(is_foreign) {
+            tracing::error!(
+                controller,
+                %key,
+                "the control plane answered with an object of another kind; the answer is ignored"
             );
             return;
         }

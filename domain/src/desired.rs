@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ids::ObjectKey;
+use crate::ids::{Controller, ObjectKey};
 use crate::kinds::Desired;
 
 /// What the control plane wants of one object.
@@ -12,6 +12,16 @@ pub enum Change {
     Apply(Desired),
     /// The object is gone.
     Delete,
+}
+
+impl Change {
+    /// Whether a controller can do anything about it.
+    pub fn is_for(&self, controller: Controller) -> bool {
+        match self {
+            Self::Apply(desired) => desired.controller() == controller,
+            Self::Delete => true,
+        }
+    }
 }
 
 /// Why a desired state can never be applied, in the words an operator needs.

@@ -2,6 +2,7 @@
 
 mod amnesia;
 mod autoscaling;
+mod confusion;
 mod harness;
 mod isolation;
 mod kinds;
