@@ -249,3 +249,34 @@ async fn what_went_in_a_small_storm_comes_back_when_it_is_over() {
         assert!(time < Duration::from_secs(630), "{}: {time:?}", kind.name());
     }
 }
+
+/// A controller that lost its memory, or its turn to write, has not won a new allowance by that.
+#[tokio::test(start_paused = true)]
+async fn an_allowance_that_is_spent_stays_spent_when_a_controller_begins_anew() {
+    for kind in &KINDS {
+        let mut world = kind.in_place(100).await;
+        forget_from_to(&world, kind, 1, 8);
+        world
+            .until("deleted", |world| {
+                (1..=8).all(|number| kind.edition(world, number).is_none())
+            })
+            .await;
+        let before = world.cluster.uids();
+        let rows = (9..=100).map(|number| kind.wants(number, number, 1));
+        world.control_plane.restore(rows);
+        world.reboot().await;
+        forget_from_to(&world, kind, 9, 16);
+        passes(&world, 3).await;
+        assert_eq!(world.cluster.uids(), before, "{}", kind.name());
+        assert_eq!(held(&world).len(), 8, "{}", kind.name());
+    }
+}
+
+fn forget_from_to(world: &World, kind: &Kind, from: u64, to: u64) {
+    let unknown: BTreeSet<ObjectKey> = (from..=to).map(|number| kind.key(number)).collect();
+    world.control_plane.answer_as(move |question| {
+        unknown
+            .contains(&question.key)
+            .then_some(Ok(Answer::NotFound))
+    });
+}
