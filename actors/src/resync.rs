@@ -270,13 +270,14 @@ impl Resync {
             );
             return;
         }
-        let verdict = self.store.with(|memory| {
+        let (verdict, is_news) = self.store.with(|memory| {
             let objects = memory.view.workloads().count();
             let view = &memory.view;
             memory.brake.retain(|key| view.has_any_of(key));
-            memory
-                .brake
-                .judge(unknown, objects, self.max_deletes_percent, now)
+            let held = memory.brake.held().len();
+            let percent = self.max_deletes_percent;
+            let verdict = memory.brake.judge(unknown, objects, percent, now);
+            (verdict, memory.brake.held().len() > held)
         });
         match verdict {
             Verdict::Release(keys) => {
@@ -294,6 +295,9 @@ impl Resync {
                     }
                 }
                 reconciler::nudge(&self.reconciler);
+            }
+            Verdict::Hold if !is_news => {
+                tracing::debug!(controller, found, "deletions are held as before");
             }
             Verdict::Hold => {
                 tracing::error!(

@@ -54,10 +54,10 @@ fn check_shown(world: &World, kind: &Kind, count: u64) {
     }
     let found = usize::try_from(count).expect("small");
     let events = world.board.events().newest_first();
-    let told = events.iter().any(|event| {
+    let told = events.iter().filter(|event| {
         event.controller == Some(kind.controller) && event.what == Happening::DeletesHeld { found }
     });
-    assert!(told, "{}: {events:?}", kind.name());
+    assert_eq!(told.count(), 1, "{}: {events:?}", kind.name());
 }
 
 /// States, repairs and deletes that somebody asks for wait for nothing that is held.
