@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use krane_domain::backlog::AnswerReceipt;
 use krane_domain::brake::Verdict;
+use krane_domain::desired::Change;
 use krane_domain::ids::{Moment, WorkKey};
 use tokio::task::JoinSet;
 
@@ -194,6 +195,15 @@ impl Resync {
             );
             return;
         }
+        let is_foreign = |change: &Change| !change.is_for(self.store.controller());
+        if change.as_ref().is_ok_and(is_foreign) {
+            tracing::error!(
+                controller,
+                %key,
+                "the control plane answered with an object of another kind; the answer is ignored"
+            );
+            return;
+        }
         let (receipt, is_work) = self.store.with(|memory| {
             memory.brake.named(key);
             let receipt = memory
@@ -259,13 +269,14 @@ impl Resync {
             );
             return;
         }
-        let verdict = self.store.with(|memory| {
+        let (verdict, is_news) = self.store.with(|memory| {
             let objects = memory.view.workloads().count();
             let view = &memory.view;
             memory.brake.retain(|key| view.has_any_of(key));
-            memory
-                .brake
-                .judge(unknown, objects, self.max_deletes_percent, now)
+            let held = memory.brake.held().len();
+            let percent = self.max_deletes_percent;
+            let verdict = memory.brake.judge(unknown, objects, percent, now);
+            (verdict, memory.brake.held().len() > held)
         });
         match verdict {
             Verdict::Release(keys) => {
@@ -283,6 +294,9 @@ impl Resync {
                     }
                 }
                 reconciler::nudge(&self.reconciler);
+            }
+            Verdict::Hold if !is_news => {
+                tracing::debug!(controller, found, "deletions are held as before");
             }
             Verdict::Hold => {
                 tracing::error!(

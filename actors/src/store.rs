@@ -247,9 +247,17 @@ impl Store {
         }
     }
 
-    /// Forgets everything: the controller starts over as if it were new.
+    /// Forgets everything: the controller starts over as if it were new. Only what was deleted on
+    /// `not_found` counts on: losing its memory must win nobody another allowance (D7).
     pub fn reset(&self) {
-        *self.inner.lock() = Memory::new(self.controller);
+        let mut memory = self.inner.lock();
+        let mut brake = std::mem::take(&mut memory.brake);
+        brake.begin_anew();
+        *memory = Memory {
+            brake,
+            ..Memory::new(self.controller)
+        };
+        drop(memory);
         self.room.notify_waiters();
     }
 }

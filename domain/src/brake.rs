@@ -74,6 +74,11 @@ impl Brake {
         self.held.retain(|key| exists(key));
     }
 
+    /// Everything is asked anew. What was deleted within the window is deleted all the same.
+    pub fn begin_anew(&mut self) {
+        self.held.clear();
+    }
+
     /// The control plane spoke about the object again: nothing to hold.
     pub fn named(&mut self, key: &ObjectKey) {
         self.held.remove(key);

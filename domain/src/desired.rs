@@ -1,6 +1,6 @@
 //! Desired state as it arrives: versioned, validated, about one object.
 
-use crate::ids::ObjectKey;
+use crate::ids::{Controller, ObjectKey};
 use crate::invalid::Invalid;
 use crate::kinds::Desired;
 
@@ -11,6 +11,16 @@ pub enum Change {
     Apply(Desired),
     /// The object is gone.
     Delete,
+}
+
+impl Change {
+    /// Whether a controller can do anything about it.
+    pub fn is_for(&self, controller: Controller) -> bool {
+        match self {
+            Self::Apply(desired) => desired.controller() == controller,
+            Self::Delete => true,
+        }
+    }
 }
 
 /// One desired state, valid or not, that names its object.

@@ -111,6 +111,15 @@ impl Desired {
         self.kind().id()
     }
 
+    /// Whose business it is.
+    pub const fn controller(&self) -> Controller {
+        match self {
+            Self::Deployment(_) => Controller::Deployments,
+            Self::Sentinel(_) => Controller::Sentinels,
+            Self::CiliumNetworkPolicy(_) => Controller::Cilium,
+        }
+    }
+
     /// Pods wanted, with autoscaling at least that many; `None` for what has no pods.
     pub fn replicas(&self) -> Option<u32> {
         self.kind().replicas()

@@ -33,9 +33,10 @@ pub struct Upgrades {
 }
 
 impl Upgrades {
-    /// Whether this key may be rewritten now; if not, it waits from here on.
+    /// Whether one object of this key may be rewritten now; if not, it waits from here on. Each
+    /// object asks for itself: several may hang together.
     pub fn ask(&mut self, key: WorkKey) -> bool {
-        let may = self.let_go.contains(&key);
+        let may = self.let_go.remove(&key);
         if !may {
             self.waiting.insert(key);
         }

@@ -1,13 +1,17 @@
 //! A whole controller over a small cluster and a small control plane, on a paused clock.
 
+mod amnesia;
 mod autoscaling;
+mod confusion;
 mod finalizers;
 mod harness;
 mod isolation;
+mod kinds;
 mod outdated;
 mod registry;
 mod replay;
 mod reports;
+mod restored;
 mod resync;
 mod states;
 mod upgrades;

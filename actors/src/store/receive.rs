@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use krane_domain::backlog::{AnswerReceipt, Receipt};
 use krane_domain::desired::{Change, State, StreamItem};
-use krane_domain::ids::{Moment, ObjectKey, WorkKey};
+use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::invalid::Invalid;
 use krane_domain::kinds::Member;
 use krane_domain::replay::{Replay, Shown};
@@ -21,6 +21,7 @@ impl Memory {
                 self.backlog.pass(version);
             }
             StreamItem::State(state) => {
+                let state = of_kind(self.view.controller(), state);
                 self.brake.named(&state.key);
                 let key = state.key.clone();
                 let member = member_of(&state.change);
@@ -53,6 +54,7 @@ impl Memory {
 
     /// Takes in a state that a full replay shows (D8). Returns whether there is work.
     pub fn receive_replayed(&mut self, replay: &mut Replay, state: State, now: Moment) -> bool {
+        let state = of_kind(self.view.controller(), state);
         let age = self.backlog.age(&state);
         match replay.show(state, age) {
             Shown::News(state) => {
@@ -102,6 +104,21 @@ impl Memory {
             self.backlog.look(&WorkKey::Shared(changed), now);
         }
     }
+}
+
+/// A state of another kind is none for this controller, whatever its name.
+fn of_kind(controller: Controller, mut state: State) -> State {
+    state.change = state.change.and_then(|change| {
+        if change.is_for(controller) {
+            return Ok(change);
+        }
+        Err(Invalid::new(
+            "message",
+            "is the state of an object of another kind",
+            "look for a control plane that mixes up its streams",
+        ))
+    });
+    state
 }
 
 /// What is wrong with a state so broken that even its version is missing: it counts as older than

@@ -1,6 +1,5 @@
 //! What a controller knows, when its process may write again (D22).
 
-use krane_domain::brake::Brake;
 use krane_domain::ids::Moment;
 use krane_domain::members::Members;
 use krane_domain::upgrades::Upgrades;
@@ -24,7 +23,7 @@ impl Memory {
         }
         self.backlog.begin_anew(now);
         self.wanted = Members::default();
-        self.brake = Brake::default();
+        self.brake.begin_anew();
         self.foreign_namespaces.clear();
         self.memberless.clear();
         self.last_resync = None;

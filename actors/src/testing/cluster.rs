@@ -137,6 +137,15 @@ impl FakeCluster {
         self.world.lock().objects.get(reference).cloned()
     }
 
+    /// Every object and its uid.
+    pub(crate) fn uids(&self) -> BTreeMap<ObjectRef, Arc<str>> {
+        let world = self.world.lock();
+        let objects = world.objects.iter();
+        objects
+            .map(|(reference, live)| (reference.clone(), Arc::clone(&live.uid)))
+            .collect()
+    }
+
     pub(crate) fn pods(&self) -> Vec<String> {
         self.world
             .lock()

@@ -15,6 +15,8 @@ use crate::ports::{
     Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEnd, StreamEvent,
 };
 
+type Script = Box<dyn FnMut(&Question) -> Option<Result<Answer, RpcFailure>> + Send>;
+
 #[derive(Default)]
 struct World {
     rows: BTreeMap<u64, State>,
@@ -22,6 +24,7 @@ struct World {
     cursors: Vec<u64>,
     reports: Vec<Report>,
     answers: BTreeMap<Arc<str>, Answer>,
+    script: Option<Script>,
     questions: Vec<Question>,
     failure: Option<RpcFailure>,
     heartbeats: usize,
@@ -82,6 +85,14 @@ impl FakeControlPlane {
 
     pub(crate) fn answer(&self, id: &str, answer: Answer) {
         self.world.lock().answers.insert(id.into(), answer);
+    }
+
+    /// This decides what is answered from now on; nothing leaves it to the rows.
+    pub(crate) fn answer_as(
+        &self,
+        script: impl FnMut(&Question) -> Option<Result<Answer, RpcFailure>> + Send + 'static,
+    ) {
+        self.world.lock().script = Some(Box::new(script));
     }
 
     pub(crate) fn fail(&self, kind: Option<RpcFailureKind>) {
@@ -168,6 +179,9 @@ impl ControlPlane for FakeControlPlane {
         self.check()?;
         let mut world = self.world.lock();
         world.questions.push(question.clone());
+        if let Some(answer) = world.script.as_mut().and_then(|script| script(question)) {
+            return answer;
+        }
         Ok(world
             .answers
             .get(&question.id)

@@ -1,30 +1,16 @@
 //! One life of the whole agent.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use async_trait::async_trait;
-use krane_actors::agent::{Agent, AgentParts, Servers};
-use krane_actors::chance::Chance;
-use krane_actors::controller::ControllerParts;
-use krane_actors::lease::Leadership;
-use krane_actors::metrics::ControllerFamilies;
-use krane_actors::ports::{Clock, Server};
 use krane_actors::root::RootHandle;
 use krane_actors::status::{Activity, StatusBoard};
 use krane_domain::ids::Controller;
 use krane_sim::cluster::{Lag, SimClient};
-use prometheus::Registry;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
+use crate::assembly::{self, Process};
 use crate::kinds::index;
 use crate::ports::{ClusterPort, ControlPort};
 use crate::shared::{Epoch, Shared};
-
-/// 2026-01-01T00:00:00Z, where the clock of the cluster in memory begins.
-const BEGINNING: u64 = 1_767_225_600;
 
 /// The running agent.
 pub(crate) struct Incarnation {
@@ -34,28 +20,6 @@ pub(crate) struct Incarnation {
     client: SimClient,
 }
 
-#[derive(Debug)]
-struct RunClock {
-    began: Instant,
-}
-
-impl Clock for RunClock {
-    fn unix_seconds(&self) -> u64 {
-        BEGINNING + self.began.elapsed().as_secs()
-    }
-}
-
-/// A server that nobody calls.
-struct Quiet;
-
-#[async_trait]
-impl Server for Quiet {
-    async fn serve(&self, stop: CancellationToken) -> Result<(), String> {
-        stop.cancelled().await;
-        Ok(())
-    }
-}
-
 impl Incarnation {
     /// A new process over the same world; its jitter follows from the seed.
     pub(crate) async fn start(shared: &Arc<Shared>, seed: u64) -> Result<Self, String> {
@@ -63,52 +27,26 @@ impl Incarnation {
         let (began, number) = shared.with(|ledger| (ledger.began, ledger.epoch));
         let seed = seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let board = StatusBoard::new();
-        let registry = Registry::new();
-        let is_region_known = Arc::new(AtomicBool::new(false));
-        let families = ControllerFamilies::register(&registry).map_err(|e| e.to_string())?;
         let controls = Controller::ALL.map(|controller| ControlPort::new(&epoch, controller));
         let client = shared.cluster.client();
-        let parts = AgentParts {
-            controllers: Controller::ALL
-                .into_iter()
-                .map(|controller| ControllerParts {
-                    controller,
-                    rules: shared.rules.clone(),
-                    registry_password: None,
-                    cluster: Arc::new(ClusterPort::new(&epoch, controller, client.clone())),
-                    control_plane: Arc::new(controls[index(controller)].clone()),
-                    clock: Arc::new(RunClock { began }),
-                    board: board.clone(),
-                    max_lanes: 32,
-                    max_backlog: 16 << 20,
-                    resync_interval: Duration::from_secs(60),
-                    replay_interval: Some(Duration::from_secs(600)),
-                    max_deletes_percent: 10,
-                    writes: Arc::new(AtomicBool::new(true)),
-                    may_upgrade: true,
-                    leadership: Leadership::default(),
-                    is_region_known: Arc::clone(&is_region_known),
-                    chance: Chance::new(seed),
-                    metrics: families.of(controller),
-                })
-                .collect(),
-            heartbeat: Arc::new(ControlPort::new(&epoch, Controller::Deployments)),
-            is_region_known,
-            leadership: Leadership::default(),
-            election: None,
+        let process = Process {
             board: board.clone(),
+            rules: shared.rules.clone(),
+            began,
             seed,
+            heartbeat: Arc::new(ControlPort::new(&epoch, Controller::Deployments)),
+            election: None,
         };
-        let agent = Agent::new(parts, &registry).map_err(|problem| problem.to_string())?;
+        let agent = process.agent(|controller| {
+            let cluster = ClusterPort::new(&epoch, controller, client.clone());
+            let control = controls[index(controller)].clone();
+            (Arc::new(cluster), Arc::new(control))
+        })?;
         for (port, store) in controls.iter().zip(agent.stores()) {
             port.serve(&store);
         }
-        let servers = Servers {
-            rpc: Arc::new(Quiet),
-            metrics: Arc::new(Quiet),
-            admin: Arc::new(Quiet),
-        };
-        let root = agent.start(servers).await.map_err(|e| e.to_string())?;
+        let root = agent.start(assembly::servers()).await;
+        let root = root.map_err(|e| e.to_string())?;
         Ok(Self {
             epoch,
             board,
@@ -125,11 +63,8 @@ impl Incarnation {
         });
     }
 
-    /// Takes what is left of a dead process away: in an order that is always the same.
     pub(crate) fn bury(&self) {
-        for (path, _) in self.board.all().into_iter().rev() {
-            self.board.kill(&path);
-        }
+        assembly::bury(&self.board);
     }
 
     /// What is not as the tree wants it when all is well.

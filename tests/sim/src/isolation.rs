@@ -2,19 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use fastrand::Rng;
 use futures::stream::BoxStream;
-use krane_actors::agent::{Agent, AgentParts, Servers};
-use krane_actors::chance::Chance;
-use krane_actors::controller::ControllerParts;
 use krane_actors::fault::Fault;
-use krane_actors::lease::Leadership;
-use krane_actors::metrics::ControllerFamilies;
-use krane_actors::ports::{Clock, Cluster, Deletion, Listed, Server, WatchEvent};
+use krane_actors::ports::{Cluster, Deletion, Listed, WatchEvent};
 use krane_actors::status::StatusBoard;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::{Rules, WatchSpec};
@@ -24,13 +18,13 @@ use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_sim::cluster::{Options, SimClient, SimCluster};
 use krane_sim::control_plane::SimControlPlane;
 use parking_lot::Mutex;
-use prometheus::Registry;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, sleep};
 
+use crate::assembly::{self, Process};
 use crate::kinds::index;
 use crate::run::keep_planned_panics_quiet;
+use crate::wishes;
 
 mod work;
 
@@ -65,7 +59,7 @@ impl Break {
     ];
 }
 
-/// Ten virtual minutes of work for all controllers that are not broken. The times are from what is
+/// Ten virtual minutes of work for all controllers, the broken one too. The times are from what is
 /// wanted to what is there.
 pub fn isolation(
     seed: u64,
@@ -98,71 +92,36 @@ async fn live(
         Some((who, Break::HangingCalls)) => Some(who),
         Some(_) | None => None,
     };
-    let agent = agent(&cluster, &controls, &board, hanging, seed)?;
-    let servers = Servers {
-        rpc: Arc::new(Quiet),
-        metrics: Arc::new(Quiet),
-        admin: Arc::new(Quiet),
+    let process = Process {
+        board: board.clone(),
+        rules: Rules::default(),
+        began: Instant::now(),
+        seed,
+        heartbeat: Arc::new(controls[0].clone()),
+        election: None,
     };
-    let root = agent.start(servers).await.map_err(|e| e.to_string())?;
+    let agent = process.agent(|controller| {
+        let cluster = SlowCluster {
+            client: cluster.client(),
+            chance: Mutex::new(Rng::with_seed(seed)),
+            hangs: hanging == Some(controller),
+        };
+        let control = controls[index(controller)].clone();
+        (Arc::new(cluster), Arc::new(control))
+    })?;
+    let root = agent.start(assembly::servers()).await;
+    let root = root.map_err(|e| e.to_string())?;
     sleep(Duration::from_secs(5)).await;
     if let Some((who, how)) = broken {
         tasks.spawn(spoil(controls[index(who)].clone(), board.clone(), who, how));
     }
-    let well = Controller::ALL
+    let work = Controller::ALL
         .into_iter()
-        .filter(|who| broken.is_none_or(|(it, _)| it != *who));
-    let work = well.map(|who| work::measure(who, &cluster, &controls[index(who)], LENGTH));
+        .map(|who| work::measure(who, &cluster, &controls[index(who)], LENGTH));
     let times = futures::future::join_all(work).await;
     let times: Result<BTreeMap<_, _>, String> = times.into_iter().collect();
     let _ = root.stop().await;
     times
-}
-
-fn agent(
-    cluster: &SimCluster,
-    controls: &[SimControlPlane; 3],
-    board: &StatusBoard,
-    hanging: Option<Controller>,
-    seed: u64,
-) -> Result<Agent, String> {
-    let registry = Registry::new();
-    let families = ControllerFamilies::register(&registry).map_err(|e| e.to_string())?;
-    let is_region_known = Arc::new(AtomicBool::new(false));
-    let parts = |controller| ControllerParts {
-        controller,
-        rules: Rules::default(),
-        registry_password: None,
-        cluster: Arc::new(SlowCluster {
-            client: cluster.client(),
-            chance: Mutex::new(Rng::with_seed(seed)),
-            hangs: hanging == Some(controller),
-        }),
-        control_plane: Arc::new(controls[index(controller)].clone()),
-        clock: Arc::new(Stopped),
-        board: board.clone(),
-        max_lanes: 32,
-        max_backlog: 16 << 20,
-        resync_interval: Duration::from_secs(60),
-        replay_interval: Some(Duration::from_secs(600)),
-        max_deletes_percent: 10,
-        writes: Arc::new(AtomicBool::new(true)),
-        may_upgrade: true,
-        leadership: Leadership::default(),
-        is_region_known: Arc::clone(&is_region_known),
-        chance: Chance::new(seed),
-        metrics: families.of(controller),
-    };
-    let parts = AgentParts {
-        controllers: Controller::ALL.map(parts).into(),
-        heartbeat: Arc::new(controls[0].clone()),
-        is_region_known: Arc::clone(&is_region_known),
-        leadership: Leadership::default(),
-        election: None,
-        board: board.clone(),
-        seed,
-    };
-    Agent::new(parts, &registry).map_err(|problem| problem.to_string())
 }
 
 /// Breaks a controller for as long as the run goes on.
@@ -186,7 +145,7 @@ async fn spoil(control: SimControlPlane, board: StatusBoard, who: Controller, ho
             }
             // There is something to do all the time.
             Break::Panics | Break::HangingCalls if round.is_multiple_of(4) => {
-                work::want(who, &control, &format!("x{}", round % 200), round);
+                wishes::want(who, &control, &format!("x{}", round % 200), round);
             }
             Break::Panics | Break::HangingCalls => {}
             Break::Parked => {
@@ -263,24 +222,5 @@ impl Cluster for SlowCluster {
         resource_version: &str,
     ) -> Result<BoxStream<'static, WatchEvent>, Refusal> {
         self.client.watch(spec, resource_version).await
-    }
-}
-
-#[derive(Debug)]
-struct Stopped;
-
-impl Clock for Stopped {
-    fn unix_seconds(&self) -> u64 {
-        1_767_225_600
-    }
-}
-
-struct Quiet;
-
-#[async_trait]
-impl Server for Quiet {
-    async fn serve(&self, stop: CancellationToken) -> Result<(), String> {
-        stop.cancelled().await;
-        Ok(())
     }
 }

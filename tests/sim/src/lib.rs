@@ -8,6 +8,7 @@
     reason = "the judges pick out what they are about, and keep what they saw"
 )]
 
+mod assembly;
 mod incarnation;
 #[cfg(feature = "hooks")]
 mod isolation;
@@ -23,6 +24,7 @@ mod script;
 mod shared;
 mod shrink;
 mod suite;
+mod wishes;
 mod world;
 
 #[cfg(feature = "hooks")]

@@ -34,6 +34,7 @@ pub(super) struct World {
 
 /// What a test may choose.
 pub(super) struct Choices {
+    pub(super) controller: Controller,
     pub(super) rules: Rules,
     pub(super) registry_password: Option<PasswordSource>,
     pub(super) max_lanes: usize,
@@ -44,6 +45,7 @@ pub(super) struct Choices {
 impl Default for Choices {
     fn default() -> Self {
         Self {
+            controller: Controller::Deployments,
             rules: Rules::default(),
             registry_password: None,
             max_lanes: 8,
@@ -72,7 +74,7 @@ impl World {
         let is_region_known = Arc::new(AtomicBool::new(true));
         let families = ControllerFamilies::register(&Registry::new()).expect("registers");
         let parts = ControllerParts {
-            controller: Controller::Deployments,
+            controller: choices.controller,
             rules: choices.rules,
             registry_password: choices.registry_password,
             cluster: Arc::new(cluster.clone()),
@@ -89,7 +91,7 @@ impl World {
             leadership: crate::lease::Leadership::default(),
             is_region_known: Arc::clone(&is_region_known),
             chance: Chance::new(7),
-            metrics: families.of(Controller::Deployments),
+            metrics: families.of(choices.controller),
         };
         let workers = ControllerWorkers::new(parts, |id| {
             Ok::<_, std::convert::Infallible>((format!("root/{id}").into(), 64))
@@ -154,8 +156,13 @@ impl World {
             backoff: Backoff::RESTART,
             reset: None,
         };
+        let observers: &[_] = if self.workers.controller().has_reports() {
+            &["watch", "reporter"]
+        } else {
+            &["watch"]
+        };
         let controller = SupervisorSpec {
-            path: "root/deployments".into(),
+            path: "root/controller".into(),
             strategy: Strategy::OneForOne,
             intensity: 5,
             period: Duration::from_secs(60),
@@ -165,7 +172,7 @@ impl World {
                 timeout: Duration::from_secs(60),
             }),
             children: vec![
-                nest("observer", group("root/observer", &["watch", "reporter"])),
+                nest("observer", group("root/observer", observers)),
                 nest(
                     "intake",
                     group("root/intake", &["reconciler", "stream", "resync", "replay"]),

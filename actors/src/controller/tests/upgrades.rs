@@ -6,10 +6,11 @@ use krane_domain::desired::Change;
 use krane_domain::ids::Moment;
 use krane_domain::kinds::Rules;
 use krane_domain::kinds::deployment::DeploymentInput;
-use krane_domain::object::Resource;
+use krane_domain::object::{ObjectRef, Rendered, Resource};
 use serde_json::{Value, json};
 
 use super::harness::{Choices, World};
+use super::kinds::KINDS;
 use crate::testing::{FakeCluster, FakeControlPlane, Op, input, wants};
 
 /// So many workloads, as an earlier krane left them.
@@ -84,4 +85,50 @@ async fn what_is_paused_stays_until_its_state_changes() {
     );
     assert_eq!(seconds(&world, "d2"), Some(json!(1)));
     assert_eq!(rewritten(&world), 1);
+}
+
+/// As an earlier krane rendered it, which knew one more label.
+fn make_older(world: &World, rendered: &Rendered) {
+    world.cluster.put(rendered, |body| {
+        body["metadata"]["annotations"]["krane.unkey.com/renderer"] = json!("0");
+        body["metadata"]["labels"]["unkey.com/legacy"] = json!("x");
+    });
+}
+
+fn older_objects(world: &World) -> usize {
+    let objects = world.cluster.uids().into_keys();
+    let is_older = |object: &ObjectRef| {
+        let live = world.cluster.object(object);
+        live.is_some_and(|live| live.label("unkey.com/legacy").is_some())
+    };
+    objects.filter(is_older).count()
+}
+
+/// However many objects hang on one that is wanted: each counts.
+#[tokio::test(start_paused = true)]
+async fn of_every_kind_few_objects_are_rewritten_in_any_second() {
+    for kind in &KINDS {
+        let world = kind.in_place(12).await;
+        for number in 1..=12 {
+            let Ok(Change::Apply(desired)) = kind.wants(1, number, 1).change else {
+                panic!("an apply")
+            };
+            let rules = Rules::default();
+            make_older(&world, &desired.render(&rules, None));
+            let live = world.cluster.object(&kind.reference(number));
+            for dependant in desired.dependants(&rules, &live.expect("it was put")) {
+                make_older(&world, &dependant);
+            }
+        }
+        let mut left = older_objects(&world);
+        assert!(left >= 12, "{}", kind.name());
+        while left > 0 {
+            crate::testing::pass(Duration::from_secs(1)).await;
+            let now = older_objects(&world);
+            assert!(left - now <= 3, "{}: {}", kind.name(), left - now);
+            assert!(now < left, "{}: it goes on", kind.name());
+            left = now;
+        }
+        world.memory(|memory| assert_eq!(memory.upgrades.waiting(), 0));
+    }
 }

@@ -6,15 +6,12 @@ use std::time::Duration;
 use futures::StreamExt;
 use krane_actors::ports::{Cluster, Item, WatchEvent};
 use krane_domain::ids::Controller;
-use krane_domain::kinds::cilium_network_policy::{self, PolicyInput};
-use krane_domain::kinds::deployment::{self, DeploymentInput};
-use krane_domain::kinds::sentinel::{self, SentinelInput};
-use krane_domain::kinds::{Desired, Rules};
-use krane_domain::object::LiveObject;
+use krane_domain::kinds::Rules;
 use krane_sim::cluster::SimCluster;
 use krane_sim::control_plane::SimControlPlane;
-use serde_json::json;
 use tokio::time::{Instant, sleep_until};
+
+use crate::wishes::{round_of, want};
 
 const OBJECTS: u64 = 10;
 const PERIOD: Duration = Duration::from_secs(1);
@@ -36,78 +33,6 @@ impl Times {
         let index = self.0.len() * percent / 100;
         let last = self.0.len().saturating_sub(1);
         self.0.get(index.min(last)).copied().unwrap_or_default()
-    }
-}
-
-/// Wants an object of this name, different in every round.
-pub(super) fn want(who: Controller, control: &SimControlPlane, name: &str, round: u64) {
-    let rules = Rules::default();
-    let round = round.to_string();
-    let desired = match who {
-        Controller::Deployments => deployment::validate(
-            DeploymentInput {
-                k8s_namespace: "work".to_owned(),
-                k8s_name: name.to_owned(),
-                workspace_id: "ws_1".to_owned(),
-                project_id: "proj_1".to_owned(),
-                environment_id: "env_1".to_owned(),
-                deployment_id: format!("d_{name}"),
-                image: "app:1".to_owned(),
-                cpu_millicores: 100,
-                memory_mib: 64,
-                build_id: Some(round),
-                ..DeploymentInput::default()
-            },
-            &rules,
-        )
-        .map(|desired| Desired::Deployment(Box::new(desired))),
-        Controller::Sentinels => sentinel::validate(
-            SentinelInput {
-                k8s_name: name.to_owned(),
-                workspace_id: "ws_1".to_owned(),
-                project_id: round,
-                environment_id: "env_1".to_owned(),
-                sentinel_id: format!("s_{name}"),
-                image: "sentinel:1".to_owned(),
-                cpu_millicores: 100,
-                memory_mib: 64,
-                ..SentinelInput::default()
-            },
-            &rules,
-        )
-        .map(|desired| Desired::Sentinel(Box::new(desired))),
-        Controller::Cilium => cilium_network_policy::validate(
-            PolicyInput {
-                k8s_namespace: "work".to_owned(),
-                k8s_name: name.to_owned(),
-                cilium_network_policy_id: format!("net_{name}"),
-                policy: json!({
-                    "metadata": { "annotations": { "round": round } },
-                    "spec": { "endpointSelector": {}, "ingress": [{ "fromEndpoints": [{}] }] },
-                })
-                .to_string()
-                .into_bytes(),
-            },
-            &rules,
-        )
-        .map(|desired| Desired::CiliumNetworkPolicy(Box::new(desired))),
-    };
-    match desired {
-        Ok(desired) => drop(control.apply(desired)),
-        Err(invalid) => unreachable!("{invalid}"),
-    }
-}
-
-/// From which round a live object is.
-fn round_of(who: Controller, live: &LiveObject) -> Option<u64> {
-    match who {
-        Controller::Deployments => live.label("unkey.com/build.id")?.parse().ok(),
-        Controller::Sentinels => live.label("unkey.com/project.id")?.parse().ok(),
-        Controller::Cilium => {
-            let value = live.value();
-            let round = value.pointer("/metadata/annotations/round")?;
-            round.as_str()?.parse().ok()
-        }
     }
 }
 
