@@ -3,6 +3,9 @@
 mod autoscaling;
 mod harness;
 mod isolation;
+mod kinds;
+mod load;
+mod outages;
 mod outdated;
 mod registry;
 mod replay;

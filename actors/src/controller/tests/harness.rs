@@ -34,6 +34,7 @@ pub(super) struct World {
 
 /// What a test may choose.
 pub(super) struct Choices {
+    pub(super) controller: Controller,
     pub(super) rules: Rules,
     pub(super) registry_password: Option<PasswordSource>,
     pub(super) max_lanes: usize,
@@ -44,6 +45,7 @@ pub(super) struct Choices {
 impl Default for Choices {
     fn default() -> Self {
         Self {
+            controller: Controller::Deployments,
             rules: Rules::default(),
             registry_password: None,
             max_lanes: 8,
@@ -63,6 +65,15 @@ impl World {
         .await
     }
 
+    /// One that follows states of another kind.
+    pub(super) async fn of(controller: Controller) -> Self {
+        let choices = Choices {
+            controller,
+            ..Choices::default()
+        };
+        Self::start_with(choices, FakeCluster::default(), FakeControlPlane::default()).await
+    }
+
     pub(super) async fn start_with(
         choices: Choices,
         cluster: FakeCluster,
@@ -72,7 +83,7 @@ impl World {
         let is_region_known = Arc::new(AtomicBool::new(true));
         let families = ControllerFamilies::register(&Registry::new()).expect("registers");
         let parts = ControllerParts {
-            controller: Controller::Deployments,
+            controller: choices.controller,
             rules: choices.rules,
             registry_password: choices.registry_password,
             cluster: Arc::new(cluster.clone()),
@@ -89,7 +100,7 @@ impl World {
             leadership: crate::lease::Leadership::default(),
             is_region_known: Arc::clone(&is_region_known),
             chance: Chance::new(7),
-            metrics: families.of(Controller::Deployments),
+            metrics: families.of(choices.controller),
         };
         let workers = ControllerWorkers::new(parts, |id| {
             Ok::<_, std::convert::Infallible>((format!("root/{id}").into(), 64))
