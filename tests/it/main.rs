@@ -8,5 +8,6 @@ mod control_plane_contract;
 #[cfg(feature = "demo")]
 mod demo;
 mod health;
+mod log;
 mod settings;
 mod tidy;
