@@ -46,7 +46,10 @@ fn expected() -> BTreeMap<u32, Vec<Value>> {
         (11, ids("build_Odd", 2)),
         (12, ids("eyJPREQiOiJzZWFsZWQifQ==", 1)),
         (13, vec![json!(["odd", "--flag"])]),
-        (14, vec![json!("4321"), json!(4321), json!(4321), json!(4321)]),
+        (
+            14,
+            vec![json!("4321"), json!(4321), json!(4321), json!(4321)],
+        ),
         (15, vec![json!(["kill", "-SIGQUIT", "1"])]),
         (17, vec![probe.clone(), probe]),
         (18, ids("app_Odd", 2)),
