@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use krane_domain::desired::{Change, State};
 use krane_domain::ids::ObjectKey;
+use krane_domain::kinds::cilium_network_policy::{self, PolicyInput};
 use krane_domain::kinds::deployment::{self, DeploymentInput};
+use krane_domain::kinds::sentinel::{self, SentinelInput};
 use krane_domain::kinds::{Desired, Rules};
 
 use crate::ports::Clock;
@@ -62,6 +64,48 @@ pub(crate) fn wants(version: u64, input: DeploymentInput) -> State {
         .map(|desired| Change::Apply(Desired::Deployment(Box::new(desired))));
     State {
         key,
+        version,
+        change,
+        size: 100,
+    }
+}
+
+/// The state that wants a sentinel of this name.
+pub(crate) fn wants_sentinel(version: u64, name: &str) -> State {
+    let input = SentinelInput {
+        k8s_name: name.into(),
+        workspace_id: "ws_1".into(),
+        project_id: "proj_1".into(),
+        app_id: String::new(),
+        environment_id: "env_1".into(),
+        sentinel_id: format!("s_{name}"),
+        image: "registry.example/sentinel:1".into(),
+        replicas: 1,
+        cpu_millicores: 100,
+        memory_mib: 64,
+    };
+    let change = sentinel::validate(input, &Rules::default())
+        .map(|desired| Change::Apply(Desired::Sentinel(Box::new(desired))));
+    State {
+        key: ObjectKey::new("sentinel", name),
+        version,
+        change,
+        size: 100,
+    }
+}
+
+/// The state that wants a policy of this name in this namespace.
+pub(crate) fn wants_policy(version: u64, namespace: &str, name: &str) -> State {
+    let input = PolicyInput {
+        k8s_namespace: namespace.into(),
+        k8s_name: name.into(),
+        cilium_network_policy_id: format!("net_{name}"),
+        policy: br#"{"spec":{"endpointSelector":{},"ingress":[{"fromEndpoints":[{}]}]}}"#.to_vec(),
+    };
+    let change = cilium_network_policy::validate(input, &Rules::default())
+        .map(|desired| Change::Apply(Desired::CiliumNetworkPolicy(Box::new(desired))));
+    State {
+        key: ObjectKey::new(namespace, name),
         version,
         change,
         size: 100,

@@ -2,11 +2,15 @@
 //! canonical quantities and dropped empty values, as measured on a real one.
 
 mod defaults;
+#[cfg(test)]
+mod lists;
 mod lookup;
 mod ownership;
 #[cfg(test)]
 mod samples;
 
+#[cfg(test)]
+pub(crate) use lists::check_lists;
 pub use lookup::lookup;
 pub use ownership::fields_of;
 #[cfg(test)]

@@ -54,3 +54,30 @@ impl Signals {
 fn now() -> Instant {
     Instant::now()
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Signal as Kind, getpid, kill_process};
+
+    use super::*;
+
+    fn send(kind: Kind) {
+        kill_process(getpid(), kind).unwrap();
+    }
+
+    /// unkeyed/unkey 1953c75247, PR #4782 (A64): a second signal is the same wish when it comes at
+    /// once, and another one when it comes later.
+    #[tokio::test]
+    async fn a_second_signal_counts_a_second_after_the_first() {
+        let mut signals = Signals::listen().unwrap();
+        send(Kind::TERM);
+        assert_eq!(signals.first().await, "SIGTERM");
+        send(Kind::TERM);
+        let same = tokio::time::timeout(SAME_WISH, signals.second()).await;
+        assert!(same.is_err(), "{same:?}");
+        send(Kind::INT);
+        assert_eq!(signals.second().await, 130);
+        send(Kind::TERM);
+        assert_eq!(signals.second().await, 143);
+    }
+}

@@ -86,3 +86,64 @@ impl HealthView for AgentView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::body::Body;
+    use http::Request;
+    use http_body_util::BodyExt;
+    use krane_actors::chance::Chance;
+    use krane_actors::ports::StreamEnd;
+    use krane_actors::status::StatusBoard;
+    use krane_actors::store::BrokenWatch;
+    use krane_domain::ids::Controller;
+    use krane_domain::kinds::Rules;
+    use krane_domain::object::Resource;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// unkeyed/unkey ecbe818920, PR #6668 (A66): raw errors with addresses were shown to anyone.
+    #[tokio::test]
+    async fn what_is_away_makes_a_check_degraded_and_tells_nothing_about_it() {
+        let rules = Rules::default();
+        let store = Store::new(Controller::Deployments, rules, 1 << 20, Chance::new(7));
+        store.listed();
+        store.with(|memory| {
+            let broken = BrokenWatch {
+                since: Duration::ZERO,
+                error: "dial tcp 10.96.0.1:443: connection refused".into(),
+                is_refused: false,
+            };
+            memory.broken_watches.insert(Resource::Pod, broken);
+            memory.stream.last_end = Some(StreamEnd {
+                code: "unavailable",
+                message: "tcp connect to 10.0.0.9:7091 failed".to_owned(),
+                is_oversize: false,
+            });
+            for _ in 0..5 {
+                memory.breaker.transport_failure(Duration::ZERO, 0.5);
+            }
+        });
+        let epoch = Epoch::new(1_800_000_000, Duration::ZERO);
+        let view = AgentView::new(vec![Arc::new(store)], Leadership::default(), epoch);
+        let watchdog = Watchdog::new(StatusBoard::new(), Duration::from_secs(1));
+        view.watch(Arc::new(watchdog));
+        let router = crate::rpc::health::router(Arc::new(view));
+        for (path, expected) in [
+            ("/health/live", r#"{"status":"ok"}"#),
+            (
+                "/health/ready",
+                r#"{"status":"ok","checks":{"deployments":"degraded"}}"#,
+            ),
+        ] {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), 200, "{path}");
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(body, format!("{expected}\n"), "{path}");
+        }
+    }
+}

@@ -266,7 +266,7 @@ fn child_that_panics() {
     assert!(cause.contains("src/telemetry/tests.rs:"), "{cause}");
 }
 
-/// open-telemetry/opentelemetry-rust#868, #2580, #3589: the flush ignores its timeout when
+/// open-telemetry/opentelemetry-rust#868, #2580, #3589 (B51): the flush ignores its timeout when
 /// the collector accepts connections and never answers.
 #[test]
 fn a_collector_that_never_answers_holds_up_the_exit_for_two_seconds_at_most() {

@@ -8,6 +8,7 @@ mod control_plane_contract;
 #[cfg(feature = "demo")]
 mod demo;
 mod health;
+mod log;
 mod rights;
 mod settings;
 mod tidy;

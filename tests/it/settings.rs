@@ -80,7 +80,7 @@ impl Krane {
     }
 }
 
-/// unkeyed/unkey#5045: exit within a second, every bad field named, no secret printed.
+/// unkeyed/unkey 8242e8c4f3, 75b537baa6, PR #5045 (A59): exit within a second, every bad field named, no secret printed.
 #[test]
 fn a_wrong_configuration_ends_both_verbs_with_78_and_every_problem() {
     for verb in ["run", "check-config"] {

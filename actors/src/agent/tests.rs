@@ -46,8 +46,26 @@ fn agent_that(
     election: Option<Election>,
 ) -> Agent {
     let registry = Registry::new();
+    agent_counted(
+        cluster,
+        control_plane,
+        board,
+        leadership,
+        election,
+        &registry,
+    )
+}
+
+fn agent_counted(
+    cluster: &FakeCluster,
+    control_plane: &FakeControlPlane,
+    board: &StatusBoard,
+    leadership: Leadership,
+    election: Option<Election>,
+    registry: &Registry,
+) -> Agent {
     let is_region_known = Arc::new(AtomicBool::new(false));
-    let families = ControllerFamilies::register(&registry).expect("registers");
+    let families = ControllerFamilies::register(registry).expect("registers");
     let parts = AgentParts {
         controllers: Controller::ALL
             .into_iter()
@@ -83,7 +101,7 @@ fn agent_that(
         board: board.clone(),
         seed: 7,
     };
-    Agent::new(parts, &registry).expect("tree and workers fit")
+    Agent::new(parts, registry).expect("tree and workers fit")
 }
 
 fn servers() -> Servers {
@@ -160,7 +178,7 @@ async fn the_tree_that_runs_is_the_one_the_architecture_draws() {
     );
 }
 
-/// Stopping twice closed a closed channel (1953c75247, in PR #4782 of unkeyed/unkey).
+/// unkeyed/unkey 1953c75247, PR #4782 (A64): stopping twice closed a closed channel.
 #[tokio::test(start_paused = true)]
 async fn stopping_twice_and_before_the_start_is_over_is_no_trouble() {
     let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
@@ -199,7 +217,7 @@ async fn a_cluster_that_cannot_be_listed_is_tried_again_for_ever_and_costs_no_bu
     assert_eq!(root.stop().await, Exit::Stopped);
 }
 
-/// slawlor/ractor#282: a loop that keeps failing is parked, and its siblings never notice.
+/// slawlor/ractor#282 (B49): a loop that keeps failing is parked, and its siblings never notice.
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_keeps_failing_is_parked_and_comes_back_from_version_zero() {
     let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
@@ -265,5 +283,58 @@ async fn a_heartbeat_that_is_taken_ends_the_waiting_of_every_controller() {
     let began = board.now();
     until("reported again", || control_plane.reports().len() > told).await;
     assert!(board.now().saturating_sub(began) <= Duration::from_secs(31));
+    assert_eq!(root.stop().await, Exit::Stopped);
+}
+
+/// unkeyed/unkey e891de1317, PR #5683 (A61): 24,000 series, most of them always zero.
+#[tokio::test(start_paused = true)]
+async fn series_do_not_grow_with_what_runs() {
+    const WORKLOADS: u64 = 200;
+    let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
+    let (board, registry) = (StatusBoard::new(), Registry::new());
+    let no_lease = (Leadership::default(), None);
+    let agent = agent_counted(
+        &cluster,
+        &control_plane,
+        &board,
+        no_lease.0,
+        no_lease.1,
+        &registry,
+    );
+    let stores = agent.stores();
+    let root = agent.start(servers()).await.expect("starts");
+    control_plane.push(wants(1, input("ns", "d1")));
+    until("reported", || control_plane.last_report("d1").is_some()).await;
+    let series = || -> BTreeSet<String> {
+        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather());
+        let text = text.expect("encodes");
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let names = samples.filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned()));
+        names.collect()
+    };
+    let before = series();
+    for version in 2..=WORKLOADS {
+        control_plane.push(wants(version, input("ns", &format!("d{version}"))));
+    }
+    until("applied", || {
+        stores[0].with(|memory| memory.backlog.cursor() == WORKLOADS)
+    })
+    .await;
+    for pod in 0..2_000 {
+        let workload = format!("d{}", 1 + pod % WORKLOADS);
+        cluster.set_pod("ns", &workload, &format!("p{pod}"), true);
+        if pod % 4 == 0 {
+            cluster.remove_pod(&format!("p{pod}"));
+            cluster.set_pod("ns", &workload, &format!("q{pod}"), true);
+        }
+    }
+    until("reported", || {
+        stores[0].with(|memory| memory.view.len().1 == 2_000 && memory.outbox.undelivered() == 0)
+    })
+    .await;
+    assert_eq!(series(), before);
+    let ours = ["krane_", "controller_runtime_", "workqueue_"];
+    let is_ours = |name: &String| ours.iter().any(|prefix| name.starts_with(prefix));
+    assert!(before.iter().all(is_ours), "{before:?}");
     assert_eq!(root.stop().await, Exit::Stopped);
 }

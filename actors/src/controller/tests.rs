@@ -3,10 +3,13 @@
 mod amnesia;
 mod autoscaling;
 mod confusion;
+mod every_kind;
 mod finalizers;
 mod harness;
 mod isolation;
 mod kinds;
+mod load;
+mod outages;
 mod outdated;
 mod registry;
 mod replay;

@@ -90,6 +90,7 @@ async fn stopping_again_tells_the_same_end() {
     assert_eq!(rig.count("stop heartbeat"), 1);
 }
 
+/// unkeyed/unkey f97dba546d, 5d4bd77c30 (A65): background work ran on until the very end.
 #[tokio::test(start_paused = true)]
 async fn a_stop_is_over_in_time_however_long_everybody_takes() {
     let rig = Rig::new();

@@ -117,6 +117,7 @@ async fn stopping_lets_the_server_finish() {
     assert_eq!(setting.stopped.load(Ordering::Relaxed), 1);
 }
 
+/// unkeyed/unkey f97dba546d, 5d4bd77c30 (A65): what refuses to stop holds up nobody.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_finish_in_time_is_cut_off() {
     let mut setting = serving(&[Way::LongAfterStopped]).await;

@@ -1,6 +1,7 @@
 //! A small cluster.
 
 mod scale;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +17,9 @@ use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::testing::applied;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
+use self::views::Lagging;
 use crate::ports::{Cluster, Deletion, Item, Listed, WatchEnd, WatchEvent};
 
 /// A call the cluster took.
@@ -37,6 +40,8 @@ pub(crate) enum Fault {
     LoseAnswer,
     /// Somebody sets the number of pods of this workload just before the call takes effect.
     Scale(ObjectRef, u64),
+    /// Somebody deletes this object and makes it again just before the call takes effect.
+    Replace(ObjectRef),
 }
 
 type Faults = Box<dyn FnMut(&Op) -> Option<Fault> + Send>;
@@ -55,10 +60,15 @@ struct World {
     faults: Option<Faults>,
     lists_fail: bool,
     lists: usize,
-    watches: usize,
+    /// When each kind was listed or watched.
+    looks: Vec<(Resource, Instant)>,
+    lagging: Option<Lagging>,
+    are_versions_old: bool,
     missing: Vec<Resource>,
     finalized: BTreeSet<ObjectRef>,
     call_time: Duration,
+    calls: usize,
+    most_calls: usize,
     watch_panics: bool,
 }
 
@@ -243,10 +253,13 @@ impl FakeCluster {
         let (fault, time) = {
             let mut world = self.world.lock();
             world.log.push(op.clone());
+            world.calls += 1;
+            world.most_calls = world.most_calls.max(world.calls);
             let fault = world.faults.as_mut().and_then(|faults| faults(&op));
             (fault, world.call_time)
         };
         crate::testing::pass(time).await;
+        self.world.lock().calls -= 1;
         match fault {
             None => Ok(true),
             Some(Fault::Refuse(class)) => Err(refusal(class)),
@@ -254,6 +267,10 @@ impl FakeCluster {
             Some(Fault::LoseAnswer) => Ok(false),
             Some(Fault::Scale(workload, replicas)) => {
                 self.scale(&workload, replicas);
+                Ok(true)
+            }
+            Some(Fault::Replace(object)) => {
+                self.replace(&object);
                 Ok(true)
             }
         }
@@ -426,6 +443,7 @@ impl Cluster for FakeCluster {
     async fn list(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
         let mut world = self.world.lock();
         world.lists += 1;
+        world.looks.push((spec.resource, Instant::now()));
         world.is_silent = false;
         if world.lists_fail {
             return Err(refusal(RefusalClass::Transient));
@@ -433,17 +451,18 @@ impl Cluster for FakeCluster {
         if world.missing.contains(&spec.resource) {
             return Err(refusal(RefusalClass::KindMissing));
         }
+        let (objects, pods, version) = world.shown();
         let items = if spec.resource == Resource::Pod {
-            world.pods.values().cloned().map(Item::Pod).collect()
+            pods.values().cloned().map(Item::Pod).collect()
         } else {
-            let objects = world.objects.values();
+            let objects = objects.values();
             objects
                 .filter(|live| live.reference.resource == spec.resource && live.is_ours())
                 .cloned()
                 .map(Item::Object)
                 .collect()
         };
-        let resource_version = world.version.to_string();
+        let resource_version = version.to_string();
         Ok(Listed {
             items,
             undecodable: Vec::new(),
@@ -457,7 +476,7 @@ impl Cluster for FakeCluster {
         resource_version: &str,
     ) -> Result<BoxStream<'static, WatchEvent>, Refusal> {
         let mut world = self.world.lock();
-        world.watches += 1;
+        world.looks.push((spec.resource, Instant::now()));
         if world.lists_fail {
             return Err(refusal(RefusalClass::Transient));
         }
@@ -473,7 +492,15 @@ impl Cluster for FakeCluster {
             world.silent.push((spec.resource, sender));
             return Ok(unfold(receiver));
         }
+        if world.are_versions_old {
+            let _ = sender.send(WatchEvent::Ended(WatchEnd::Expired));
+            return Ok(unfold(receiver));
+        }
         let from: u64 = resource_version.parse().expect("a version of this cluster");
+        if let Some(lagging) = &mut world.lagging {
+            lagging.wait(spec.resource, from, sender);
+            return Ok(unfold(receiver));
+        }
         for (version, resource, event) in &world.history {
             if *version > from && *resource == spec.resource {
                 let _ = sender.send(event.clone());

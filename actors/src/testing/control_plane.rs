@@ -1,7 +1,8 @@
 //! A small control plane.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -10,6 +11,7 @@ use krane_domain::desired::{State, StreamItem};
 use krane_domain::report::Report;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::ports::{
     Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEnd, StreamEvent,
@@ -25,7 +27,12 @@ struct World {
     reports: Vec<Report>,
     answers: BTreeMap<Arc<str>, Answer>,
     script: Option<Script>,
-    questions: Vec<Question>,
+    questions: Vec<(Question, Instant)>,
+    refused: BTreeSet<Arc<str>>,
+    answer_time: Duration,
+    report_time: Duration,
+    reporting: usize,
+    most_reporting: usize,
     failure: Option<RpcFailure>,
     heartbeats: usize,
     watch_panics: bool,
@@ -130,12 +137,54 @@ impl FakeControlPlane {
         self.world.lock().questions.len()
     }
 
+    /// When an object was asked about.
+    pub(crate) fn asked(&self, id: &str) -> Vec<Instant> {
+        let world = self.world.lock();
+        let about = world.questions.iter();
+        let about = about.filter(|(question, _)| *question.id == *id);
+        about.map(|(_, at)| *at).collect()
+    }
+
+    /// Every question about this object is answered with an error.
+    pub(crate) fn refuse_question(&self, id: &str) {
+        self.world.lock().refused.insert(id.into());
+    }
+
+    /// Answers take this long, and say what was so when the question came.
+    pub(crate) fn set_answer_time(&self, time: Duration) {
+        self.world.lock().answer_time = time;
+    }
+
+    pub(crate) fn set_report_time(&self, time: Duration) {
+        self.world.lock().report_time = time;
+    }
+
+    /// The most reports that were under way at once.
+    pub(crate) fn most_reporting(&self) -> usize {
+        self.world.lock().most_reporting
+    }
+
     pub(crate) fn heartbeats(&self) -> usize {
         self.world.lock().heartbeats
     }
 
     fn check(&self) -> Result<(), RpcFailure> {
         self.world.lock().failure.clone().map_or(Ok(()), Err)
+    }
+}
+
+/// A report under way, also when its sender dies meanwhile.
+struct Reporting(Arc<Mutex<World>>);
+
+impl Drop for Reporting {
+    fn drop(&mut self) {
+        self.0.lock().reporting -= 1;
+    }
+}
+
+async fn taking(time: Duration) {
+    if !time.is_zero() {
+        super::pass(time).await;
     }
 }
 
@@ -177,20 +226,37 @@ impl ControlPlane for FakeControlPlane {
 
     async fn desired(&self, question: &Question) -> Result<Answer, RpcFailure> {
         self.check()?;
-        let mut world = self.world.lock();
-        world.questions.push(question.clone());
-        if let Some(answer) = world.script.as_mut().and_then(|script| script(question)) {
-            return answer;
-        }
-        Ok(world
-            .answers
-            .get(&question.id)
-            .cloned()
-            .unwrap_or_else(|| world.newest(question)))
+        let (answer, time) = {
+            let mut world = self.world.lock();
+            world.questions.push((question.clone(), Instant::now()));
+            if let Some(answer) = world.script.as_mut().and_then(|script| script(question)) {
+                return answer;
+            }
+            if world.refused.contains(&question.id) {
+                return Err(RpcFailure {
+                    kind: RpcFailureKind::Answered,
+                    code: "internal",
+                    message: "as the test wants it".to_owned(),
+                });
+            }
+            let answer = world.answers.get(&question.id).cloned();
+            let answer = answer.unwrap_or_else(|| world.newest(question));
+            (answer, world.answer_time)
+        };
+        taking(time).await;
+        Ok(answer)
     }
 
     async fn report(&self, report: &Report) -> Result<(), RpcFailure> {
         self.check()?;
+        let time = {
+            let mut world = self.world.lock();
+            world.reporting += 1;
+            world.most_reporting = world.most_reporting.max(world.reporting);
+            world.report_time
+        };
+        let _reporting = Reporting(Arc::clone(&self.world));
+        taking(time).await;
         self.world.lock().reports.push(report.clone());
         Ok(())
     }

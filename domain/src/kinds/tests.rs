@@ -29,7 +29,7 @@ fn with_registry() -> Rules {
     }
 }
 
-/// unkeyed/unkey 1ca1128c6a, PR #5309: everything a pod names must exist before its
+/// unkeyed/unkey 1ca1128c6a, PR #5309 (A15): everything a pod names must exist before its
 /// workload.
 #[test]
 fn a_workload_needs_its_namespace_policy_and_with_a_registry_its_pull_secret() {
@@ -89,7 +89,7 @@ fn only_the_policy_can_be_done_without_and_only_if_cilium_is_not_required() {
     }
 }
 
-/// unkeyed/unkey 36b5384c3a: an empty id in a question or report claims or wipes others.
+/// unkeyed/unkey 36b5384c3a (A30): an empty id in a question or report claims or wipes others.
 #[test]
 fn an_object_without_id_is_never_asked_about() {
     let rules = Rules::default();

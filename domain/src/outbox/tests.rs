@@ -51,6 +51,7 @@ fn the_latest_report_wins_and_one_is_in_flight_per_object() {
     assert_eq!((report, since), (instances("a", true), at(1)));
 }
 
+/// unkeyed/unkey 8b161adf66, PR #5328 (A36): what never changes is said again all the same.
 #[test]
 fn what_was_delivered_is_not_sent_again_before_the_refresh() {
     let mut outbox = Outbox::default();
@@ -92,7 +93,7 @@ fn a_refused_report_backs_off_alone_and_is_sent_at_once_when_it_changes() {
     assert!(outbox.next(at(700)).is_some());
 }
 
-/// PR #5328 of unkeyed/unkey: a recreated workload with the same pods is new.
+/// unkeyed/unkey 8b161adf66, PR #5328 (A37): a recreated workload with the same pods is new.
 #[test]
 fn a_recreated_object_is_reported_again_after_its_deletion() {
     let mut outbox = Outbox::default();

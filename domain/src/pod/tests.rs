@@ -76,7 +76,7 @@ fn a_pod_is_cut_down_to_what_is_reported() {
     assert_eq!(digest_of(&pod()), expected);
 }
 
-/// unkeyed/unkey 5084861c76, PR #5214; 0fee273ab0: limits were read where they never are,
+/// unkeyed/unkey 5084861c76, PR #5214; 0fee273ab0 (A33): limits were read where they never are,
 /// and a pod without any crashed the agent. Of several containers the first counts.
 #[test]
 fn limits_are_those_of_the_first_container() {
@@ -103,7 +103,7 @@ fn limits_are_those_of_the_first_container() {
     }
 }
 
-/// unkeyed/unkey fb7501c734, PR #5833; the service mesh and the kubelet disagree at times.
+/// unkeyed/unkey fb7501c734, PR #5833 (A26); the service mesh and the kubelet disagree at times.
 #[test]
 fn running_and_ready_needs_phase_both_conditions_and_no_deletion() {
     assert!(digest_of(&pod()).is_running_and_ready());

@@ -157,6 +157,43 @@ fn pods_count_for_the_workload_with_their_owners_uid_whichever_came_first() {
     assert_eq!(pods_of(&view, "u1").len(), 1);
 }
 
+/// linkerd/linkerd2#5939 (B14): an index by address took one pod for the other, and grew until it
+/// crashed. An address that a terminating pod still has may be another's by now.
+#[test]
+fn pods_that_share_an_address_stay_apart_however_many_come_and_go() {
+    const PAIRS: usize = 200;
+    let mut view = View::new(Controller::Deployments);
+    let (old, new) = (|pair| format!("old{pair}"), |pair| format!("new{pair}"));
+    for name in (0..PAIRS).flat_map(|pair| [old(pair), new(pair)]) {
+        view.insert(live(&name, &name, 1, 7));
+    }
+    let rules = kinds::Rules::default();
+    for round in 0..20 {
+        for pair in 0..PAIRS {
+            let ip: Arc<str> = format!("10.0.{}.{}", pair / 100, pair % 100).into();
+            for (owner, is_terminating) in [(old(pair), true), (new(pair), false)] {
+                let former = format!("{owner}-{}", round - 1);
+                view.remove_pod("ns", &former, &former);
+                view.insert_pod(PodDigest {
+                    is_terminating,
+                    ip: Some(Arc::clone(&ip)),
+                    ..pod(&format!("{owner}-{round}"), &owner, 2)
+                });
+            }
+            let instances = |owner: &str| {
+                let live = live(owner, owner, 1, 7);
+                let pods = view.pods_of(&live);
+                let pods: Vec<_> = pods.iter().map(AsRef::as_ref).collect();
+                let seen = kinds::observe(Controller::Deployments, &live, &pods, &rules);
+                seen.and_then(|seen| seen.report.running())
+            };
+            assert_eq!(instances(&old(pair)), Some((0, Some(0))));
+            assert_eq!(instances(&new(pair)), Some((1, Some(1))));
+        }
+        assert_eq!(view.len(), (2 * PAIRS, 2 * PAIRS));
+    }
+}
+
 /// After a restart nobody may speak of it any more, and its isolation policy may be gone.
 #[test]
 fn a_workload_seen_for_the_first_time_has_its_isolation_policy_looked_at() {
@@ -213,7 +250,7 @@ fn a_policy_is_looked_at_when_a_workload_adds_a_port_and_not_for_each_workload()
     assert!(view.insert(workload("c", "u3", 81)).look.contains(&key));
 }
 
-/// Sieve, unobserved state: deletions that no event told of.
+/// Sieve, unobserved state, instaclustr/cassandra-operator#398 (C05): deletions that no event told of.
 #[test]
 fn a_list_that_lacks_an_object_says_it_is_gone_unless_it_is_newer_than_the_list() {
     let mut view = View::new(Controller::Deployments);

@@ -141,6 +141,7 @@ mod tests {
         serde_json::from_slice(&body(object, uid).unwrap()).unwrap()
     }
 
+    /// helm/helm PR #31361, kubernetes/kubernetes PR #81453 (B24): nothing of what was read goes out.
     #[test]
     fn the_uid_is_added_to_what_was_rendered_and_nothing_else() {
         let manifest = json!({
@@ -164,7 +165,8 @@ mod tests {
         );
     }
 
-    /// helm/helm#31361: an apply made from an object that was read.
+    /// helm/helm PR #31361, kubernetes/kubernetes PR #81453 (B24): an apply made from an object that
+    /// was read.
     #[test]
     #[cfg_attr(debug_assertions, should_panic(expected = "must be rendered"))]
     fn an_object_that_was_read_never_goes_out_with_the_servers_fields() {

@@ -64,7 +64,7 @@ async fn ready_without_checks_is_the_short_body() {
     assert_eq!(answers(true, ready).await, [ok.clone(), ok.clone(), ok]);
 }
 
-/// unkeyed/unkey#6668: the body showed raw errors, and a failing dependency took the pod out.
+/// unkeyed/unkey ecbe818920, PR #6668 (A66): the body showed raw errors, and a failing dependency took the pod out.
 #[tokio::test]
 async fn a_failing_check_is_in_the_body_and_changes_no_code() {
     let checks = BTreeMap::from([

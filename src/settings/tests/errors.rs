@@ -13,7 +13,7 @@ fn wrong_keys(given: &Given) -> Vec<String> {
         .collect()
 }
 
-/// unkeyed/unkey#5045: settings were accepted and failed later in odd ways.
+/// unkeyed/unkey 8242e8c4f3, 75b537baa6, PR #5045 (A59): settings were accepted and failed later in odd ways.
 #[test]
 fn every_bad_field_is_named_at_once() {
     let given = Given::nothing()
@@ -43,7 +43,7 @@ fn every_bad_field_is_named_at_once() {
     );
 }
 
-/// unkeyed/unkey#5045: each single bad value of the case.
+/// unkeyed/unkey 8242e8c4f3, 75b537baa6, PR #5045 (A59): each single bad value of the case.
 #[test]
 fn each_bad_field_alone_is_refused() {
     for (name, value, key) in [

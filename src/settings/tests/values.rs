@@ -17,6 +17,7 @@ fn an_instance_id_is_made_up_and_differs() {
     assert_ne!(one.instance_id, other.instance_id);
 }
 
+/// unkeyed/unkey e891de1317, PR #5683 (A61): port 0 opens no listener for metrics.
 #[test]
 fn zero_switches_off_what_documents_it() {
     let settings = Given::required().file("replay.interval = 0").settings();
@@ -26,6 +27,10 @@ fn zero_switches_off_what_documents_it() {
         .settings();
     assert_eq!(settings.replay.interval, None);
     assert_eq!(settings.admin.listen, None);
+    let settings = Given::required()
+        .set("observability.metrics.prometheus_port", "0")
+        .settings();
+    assert_eq!(settings.observability.metrics.prometheus_port, None);
     let settings = Given::required().file("k8s.qps = 5").settings();
     let RateLimit { per_second, burst } = settings.k8s.rate_limit.unwrap();
     assert_eq!(per_second, burst, "without a burst of its own");

@@ -284,7 +284,8 @@ fn unauthorized() -> Answer {
     Answer::json(401, &status(401, "Unauthorized", "Unauthorized"))
 }
 
-/// kubernetes/kubernetes#77651: the token on disk is replaced, the old one is refused.
+/// kubernetes-client/python#1768, kubernetes/kubernetes#77651 (B43): the token on disk is replaced,
+/// the old one is refused.
 #[tokio::test]
 async fn a_rotated_token_is_used_at_the_first_401_and_watches_stay_open() {
     let (valid, is_valid) = watch::channel("first".to_owned());
@@ -318,7 +319,7 @@ async fn a_rotated_token_is_used_at_the_first_401_and_watches_stay_open() {
     assert!(matches!(event, Some(WatchEvent::Applied(_))));
 }
 
-/// kubernetes/kubernetes#77651: many calls meet the old token at once.
+/// kubernetes/kubernetes#77651 (B43): many calls meet the old token at once.
 #[tokio::test]
 async fn many_calls_that_meet_an_old_token_build_one_client() {
     let (valid, is_valid) = watch::channel("first".to_owned());

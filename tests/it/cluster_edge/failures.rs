@@ -63,7 +63,7 @@ async fn nobody_there_is_transient_and_says_so() {
     assert!(!refusal.message.contains("ServiceError"), "{refusal}");
 }
 
-/// Anvil's lost reply: the write happened, its answer did not arrive.
+/// Anvil, lost reply (C17): the write happened, its answer did not arrive.
 #[tokio::test]
 async fn a_write_whose_answer_was_lost_succeeds_when_repeated() {
     let count = AtomicUsize::new(0);
@@ -128,6 +128,7 @@ async fn json_that_is_cut_or_odd_is_transient_and_never_quoted() {
     }
 }
 
+/// unkeyed/unkey fb7501c734, PR #5833 (A20): 429 with Retry-After.
 #[tokio::test]
 async fn a_wait_that_the_server_asks_for_is_passed_on() {
     let busy = || Answer::json(429, &status(429, "TooManyRequests", "busy"));
@@ -178,6 +179,7 @@ async fn a_kind_the_server_does_not_know_is_missing_for_every_verb() {
     }
 }
 
+/// unkeyed/unkey 0587420153, PR #5624 (A20): an unbounded sync overran the API server.
 #[tokio::test]
 async fn no_more_requests_run_at_once_than_allowed_and_watches_are_apart() {
     let (gate, is_open) = watch::channel(false);

@@ -27,6 +27,7 @@ fn names(items: &[Item]) -> Vec<&str> {
     items.iter().map(name).collect()
 }
 
+/// unkeyed/unkey ea6f501c5a, PR #5624 (A40): the first list fetches each page once.
 #[tokio::test]
 async fn pages_are_joined_and_the_list_is_consistent() {
     let rig = Rig::new(|seen| match seen.query("continue") {
@@ -85,25 +86,31 @@ async fn an_item_that_cannot_be_understood_costs_no_other() {
     assert!(!listed.undecodable.concat().contains("hunter2"));
 }
 
-/// kubernetes/kubernetes#67284: the continue token expires in a slow list.
+/// kubernetes/kubernetes PR #67284, folio-pro/kdashboard#70, mlrun/mlrun PR #6360 (B10): the
+/// continue token expires in a slow list, here on the third of five pages, and the answer offers
+/// one for an inconsistent rest.
 #[tokio::test]
 async fn a_list_that_expires_half_way_starts_again_from_its_first_page() {
     let count = AtomicUsize::new(0);
     let rig = Rig::new(move |seen| {
         match (count.fetch_add(1, Ordering::SeqCst), seen.query("continue")) {
-            (0, None) => page(&[pod("gone-by-now", 1)], "two"),
-            (1, Some("two")) => expired(),
-            (2, None) => page(&[pod("a", 2)], "two"),
-            (3, Some("two")) => page(&[pod("b", 3)], ""),
+            (0, None) => page(&[pod("gone-by-now", 1)], "2"),
+            (1, Some("2")) => page(&[pod("gone-too", 1)], "3"),
+            (2, Some("3")) => expired(),
+            (3, None) => page(&[pod("a", 2)], "2"),
+            (4, Some("2")) => page(&[pod("b", 3)], "3"),
+            (5, Some("3")) => page(&[pod("c", 4)], "4"),
+            (6, Some("4")) => page(&[pod("d", 5)], "5"),
+            (7, Some("5")) => page(&[pod("e", 6)], ""),
             other => panic!("{other:?}"),
         }
     })
     .await;
     let listed = rig.cluster.list(&pods()).await.unwrap();
-    assert_eq!(names(&listed.items), ["a", "b"]);
+    assert_eq!(names(&listed.items), ["a", "b", "c", "d", "e"]);
 }
 
-/// kubernetes/kubernetes#67284: never a part for the whole.
+/// kubernetes/kubernetes PR #67284 (B10): never a part for the whole.
 #[tokio::test]
 async fn a_list_that_always_expires_is_an_error_after_four_attempts() {
     let rig = Rig::new(|seen| match seen.query("continue") {

@@ -1,51 +1,17 @@
 //! What reaches the log, of krane and of every library below it.
 
-use std::io::Write;
-use std::sync::Arc;
-
 use krane_actors::ports::Cluster;
 use krane_domain::object::{ObjectRef, Resource};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tracing_subscriber::fmt::MakeWriter;
 
 use super::server::Answer;
 use super::{Rig, pods, rendered, replica_set, replica_sets};
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
+use crate::log::Listening;
 
 /// A kube client logs a body that it cannot decode, at WARN and in full (D34).
 #[tokio::test]
 async fn no_body_and_no_token_is_logged_at_any_level() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(log.clone());
-    // With one subscriber in the process, tracing asks only the thread that meets a log line first
-    // whether anybody wants it; that may be another test's. With two it asks all.
-    let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
-    let _guard = tracing::subscriber::set_default(subscriber.finish());
-
+    let log = Listening::to(tracing::Level::TRACE);
     let secret = |value: &Value| value.to_string().replace("VALUE", "hunter2");
     let bodies = [
         (
@@ -77,7 +43,7 @@ async fn no_body_and_no_token_is_logged_at_any_level() {
         let _ = rig.cluster.list(&replica_sets()).await;
         let _ = rig.cluster.watch(&pods(), "1").await;
     }
-    let text = String::from_utf8(log.0.lock().clone()).unwrap();
+    let text = log.text();
     assert!(
         text.contains("/secrets/depot-pull-secret"),
         "nothing was captured"

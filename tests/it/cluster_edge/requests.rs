@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use super::server::Answer;
 use super::{Rig, live, no_such_api, not_found, rendered, replica_set, status};
 
+/// kubernetes/kubernetes#105610, #39188, #118725 (B21): under merge patches two ports of one number
+/// are one. helm/helm PR #31361, kubernetes/kubernetes PR #81453 (B24): only the uid is added.
 #[tokio::test]
 async fn an_apply_is_forced_strict_and_made_as_krane() {
     let rig = Rig::answering(|| Answer::json(200, &live(7))).await;

@@ -6,6 +6,8 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use krane::edge::cluster::{CallLimits, CallTimeouts};
 use krane_actors::ports::{Cluster, Item, WatchEnd, WatchEvent};
+use krane_domain::kinds::WatchSpec;
+use krane_domain::object::Resource;
 use krane_domain::refusal::RefusalClass;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -123,7 +125,7 @@ async fn what_cannot_be_understood_costs_no_other_event() {
     assert_eq!(watched(bytes).await, expected);
 }
 
-/// kube-rs/kube#219: the version is too old, said inside the stream.
+/// kube-rs/kube#219, projectcalico/typha#227 (B01): the version is too old, said inside the stream.
 #[tokio::test]
 async fn an_expired_version_ends_the_watch_as_expired() {
     for error in [
@@ -165,19 +167,44 @@ async fn a_version_from_the_future_asks_for_a_new_list_too() {
     assert_eq!(rest(events).await, ["expired"]);
 }
 
-/// unkeyed/unkey#4603: the object of an ERROR is a Status, whatever is watched.
+/// unkeyed/unkey 6f45edf7f7, PR #4603 (A23): the object of an ERROR is a Status, whatever is
+/// watched.
 #[tokio::test]
 async fn an_error_event_is_never_read_as_an_object() {
-    let (rig, feed) = fed().await;
-    let mut events = rig.cluster.watch(&pods(), "1").await.unwrap();
-    feed.send(line("ERROR", &status(500, "InternalError", "etcd is away")))
-        .await
-        .unwrap();
-    let Some(WatchEvent::Ended(WatchEnd::Failed(text))) = next(&mut events).await else {
-        panic!("no end")
+    let deployments = WatchSpec {
+        resource: Resource::Deployment,
+        ..pods()
     };
-    assert_eq!(text, "ERROR event 500 InternalError: etcd is away");
-    assert!(next(&mut events).await.is_none());
+    for spec in [pods(), replica_sets(), deployments] {
+        let (rig, feed) = fed().await;
+        let mut events = rig.cluster.watch(&spec, "1").await.unwrap();
+        let bookmark = json!({"metadata": {"resourceVersion": "9"}});
+        let mut bytes = line("BOOKMARK", &bookmark);
+        bytes.extend(line("ADDED", &json!({"kind": "Surprise", "spec": []})));
+        let error = status(500, "InternalError", "etcd is away");
+        bytes.extend(line("ERROR", &error));
+        feed.send(bytes).await.unwrap();
+        assert!(matches!(
+            next(&mut events).await,
+            Some(WatchEvent::Bookmark(_))
+        ));
+        assert!(matches!(
+            next(&mut events).await,
+            Some(WatchEvent::Undecodable(_))
+        ));
+        let Some(WatchEvent::Ended(WatchEnd::Failed(text))) = next(&mut events).await else {
+            panic!("no end")
+        };
+        assert_eq!(text, "ERROR event 500 InternalError: etcd is away");
+        assert!(next(&mut events).await.is_none());
+
+        let (rig, feed) = fed().await;
+        let events = rig.cluster.watch(&spec, "1").await.unwrap();
+        feed.send(line("ERROR", &status(410, "Expired", "too old")))
+            .await
+            .unwrap();
+        assert_eq!(rest(events).await, ["expired"]);
+    }
     for odd in [json!(null), json!({}), json!("x"), pod("a", 1)] {
         assert_eq!(watched(line("ERROR", &odd)).await, ["failed"]);
     }

@@ -43,7 +43,7 @@ fn check_region(region: Option<&RegionKey>) {
     assert_eq!(region, Some(&expected));
 }
 
-/// unkeyed/unkey#5628.
+/// unkeyed/unkey d86e9fe802, PR #5826, #5628 (A08): a header set by hand was missing on some calls.
 #[tokio::test]
 async fn every_request_names_the_region_and_carries_the_token() {
     let mut server = Server::start().await;

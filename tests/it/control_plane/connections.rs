@@ -119,14 +119,15 @@ async fn check_disturbed(disturbance: Disturbance) {
     );
 }
 
-/// hyperium/hyper#2500, stellar/go-stellar-sdk#573.
+/// hyperium/hyper#2500, stellar/go-stellar-sdk#573 (B39): a GOAWAY was fatal, or lost what was in
+/// flight.
 #[tokio::test]
 async fn five_reports_survive_a_goaway() {
     check_disturbed(Disturbance::GoAway).await;
     check_disturbed(Disturbance::Drop).await;
 }
 
-/// hyperium/hyper#2500: the server says that it worked on none of the calls.
+/// hyperium/hyper#2500 (B39): the server says that it worked on none of the calls.
 #[tokio::test]
 async fn calls_that_a_goaway_leaves_out_go_over_the_next_connection() {
     let mut server = Server::start().await;
@@ -161,7 +162,7 @@ async fn calls_that_a_goaway_leaves_out_go_over_the_next_connection() {
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
 }
 
-/// hyperium/hyper#2500: nothing that runs is cut, what is new goes elsewhere.
+/// hyperium/hyper#2500 (B39): nothing that runs is cut, what is new goes elsewhere.
 #[tokio::test]
 async fn a_goaway_alone_ends_no_stream() {
     let mut server = Server::start().await;

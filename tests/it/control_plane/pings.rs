@@ -58,7 +58,8 @@ impl Proxy {
     }
 }
 
-/// connectrpc/connect-es#463, restatedev/restate#3816.
+/// connectrpc/connect-es#463, bvis/aegis-hass PR #247, restatedev/restate PR #3816 (B38): the link
+/// drops silently, the reader waits for ever.
 #[tokio::test]
 async fn a_dead_link_is_noticed_within_twenty_seconds() {
     let mut server = Server::start().await;

@@ -124,7 +124,7 @@ fn large(megabytes: usize, version: u64) -> Vec<u8> {
     DeploymentState { version, state }.encode_to_vec()
 }
 
-/// tursodatabase/libsql#337, grpc/grpc-rust#1353.
+/// tursodatabase/libsql#337, grpc/grpc-rust#1353 (B41): a default limit ended every stream.
 #[tokio::test]
 async fn five_megabytes_pass_and_what_follows_too() {
     let mut server = Server::start().await;
@@ -141,7 +141,7 @@ async fn five_megabytes_pass_and_what_follows_too() {
     assert_eq!(versions, [5, 6]);
 }
 
-/// tursodatabase/libsql#337, grpc/grpc-rust#1353.
+/// tursodatabase/libsql#337, grpc/grpc-rust#1353 (B41): a default limit ended every stream.
 #[tokio::test]
 async fn seventy_megabytes_end_the_stream_loudly_before_they_are_read() {
     let mut server = Server::start().await;
@@ -160,7 +160,7 @@ async fn seventy_megabytes_end_the_stream_loudly_before_they_are_read() {
     stream.given_up().await;
 }
 
-/// unkeyed/unkey#4782.
+/// unkeyed/unkey e8385fab29, PR #4782 (A06): nobody looked at what a stream ended with.
 #[tokio::test]
 async fn errors_before_the_first_message_are_seen_at_both_places() {
     for (code, name) in [
@@ -185,7 +185,7 @@ async fn errors_before_the_first_message_are_seen_at_both_places() {
     }
 }
 
-/// unkeyed/unkey#4782.
+/// unkeyed/unkey e8385fab29, PR #4782 (A06): nobody looked at what a stream ended with.
 #[tokio::test]
 async fn a_clean_end_without_a_message_is_told() {
     let mut server = Server::start().await;

@@ -51,6 +51,7 @@ async fn failure(access: &ControlPlaneAccess) -> RpcFailure {
     failure
 }
 
+/// aws/network-flow-monitor-agent PR #43, rustls/rustls#2070 (B48): two crypto providers, or none.
 #[tokio::test]
 async fn a_private_authority_is_trusted_when_it_is_configured() {
     let (ca, config) = authority(&[b"h2"]);

@@ -14,6 +14,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::{PATIENT, Server, ask, get, read_to_close};
+use crate::log::Listening;
 
 const IMPATIENT: Patience = Patience {
     drain: Duration::from_millis(100),
@@ -81,9 +82,11 @@ async fn a_running_request_is_answered_before_the_end() {
     );
 }
 
-/// unkeyed/unkey, open pull request branch: a server that refuses to stop holds up the exit.
+/// unkeyed/unkey f97dba546d, 5d4bd77c30 (A65): a server that refuses to stop holds up the exit, and
+/// is logged three times.
 #[tokio::test]
 async fn a_request_that_does_not_end_is_cut_off() {
+    let log = Listening::to(tracing::Level::INFO);
     let (route, entered, _release) = slow();
     let mut server = Server::with(IMPATIENT, route, None).await;
     let mut stream = server.connect().await;
@@ -97,6 +100,8 @@ async fn a_request_that_does_not_end_is_cut_off() {
     server.ended().await.unwrap();
     assert!(read_to_close(&mut stream).await.is_empty());
     read_to_close(&mut half).await;
+    let log = log.text();
+    assert_eq!(log.matches("cut off").count(), 1, "{log}");
 }
 
 #[tokio::test]

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use krane_domain::desired::{Invalid, State};
+use krane_domain::desired::State;
 use krane_domain::ids::{ObjectKey, WorkKey};
+use krane_domain::invalid::Invalid;
 use krane_domain::object::ObjectRef;
 
 use super::amnesia::passes;

@@ -65,6 +65,15 @@ impl World {
         .await
     }
 
+    /// One that follows states of another kind.
+    pub(super) async fn of(controller: Controller) -> Self {
+        let choices = Choices {
+            controller,
+            ..Choices::default()
+        };
+        Self::start_with(choices, FakeCluster::default(), FakeControlPlane::default()).await
+    }
+
     pub(super) async fn start_with(
         choices: Choices,
         cluster: FakeCluster,

@@ -8,7 +8,7 @@ use super::harness::{Choices, World};
 use crate::ports::{RpcFailureKind, WatchEnd};
 use crate::testing::{FakeCluster, FakeControlPlane, input, wants};
 
-/// Acting before caches are filled.
+/// Anvil and Sieve, start order (C18): acting before caches are filled.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_asked_applied_or_reported_before_the_first_complete_lists() {
     let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
@@ -22,7 +22,7 @@ async fn nothing_is_asked_applied_or_reported_before_the_first_complete_lists() 
     drop(early);
 }
 
-/// slawlor/ractor#282, tqwewe/kameo#335: a killed actor loses nothing.
+/// slawlor/ractor#282 (B49), tqwewe/kameo#335 (B50): a killed actor loses nothing.
 #[tokio::test(start_paused = true)]
 async fn any_worker_may_be_killed_at_any_time_and_nothing_is_lost() {
     for victim in ["watch", "reporter", "reconciler", "stream", "resync"] {

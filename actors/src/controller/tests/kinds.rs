@@ -1,7 +1,8 @@
 //! Objects of each kind, for what must be true of all of them.
 
-use krane_domain::desired::{Change, Invalid, State};
+use krane_domain::desired::{Change, State};
 use krane_domain::ids::{Controller, ObjectKey};
+use krane_domain::invalid::Invalid;
 use krane_domain::kinds::cilium_network_policy::PolicyInput;
 use krane_domain::kinds::deployment::DeploymentInput;
 use krane_domain::kinds::sentinel::SentinelInput;

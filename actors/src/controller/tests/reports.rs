@@ -1,9 +1,11 @@
 //! What runs is reported.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::report::{InstanceStatus, Report};
+use tokio::time::Instant;
 
 use super::harness::World;
 use crate::breaker::BreakerState;
@@ -40,7 +42,7 @@ async fn with_pod(is_ready: bool) -> World {
     world
 }
 
-/// 8b161adf66, PR #5328 of unkeyed/unkey: pods change without their ReplicaSet.
+/// unkeyed/unkey 8b161adf66, PR #5328 (A25): pods change without their ReplicaSet.
 #[tokio::test(start_paused = true)]
 async fn a_readiness_flip_is_reported_at_once() {
     let world = with_pod(false).await;
@@ -55,6 +57,7 @@ async fn a_readiness_flip_is_reported_at_once() {
     }
 }
 
+/// unkeyed/unkey 1285ff3b24, PR #6968 (A27): when the last pod was gone, nothing was said.
 #[tokio::test(start_paused = true)]
 async fn a_workload_without_instances_is_reported_as_empty_not_passed_over_in_silence() {
     let world = World::start().await;
@@ -66,7 +69,7 @@ async fn a_workload_without_instances_is_reported_as_empty_not_passed_over_in_si
         .await;
 }
 
-/// Level-triggered rule, edge lost.
+/// unkeyed/unkey 8b161adf66, pod_watch.go (C14), level-triggered rule: the edge is lost.
 #[tokio::test(start_paused = true)]
 async fn what_changed_while_the_control_plane_was_away_is_reported_when_it_is_back() {
     let world = with_pod(false).await;
@@ -109,7 +112,7 @@ async fn a_sign_of_life_seen_by_somebody_else_wakes_the_reporter() {
     assert!(time < Duration::from_millis(50), "{time:?}");
 }
 
-/// PR #5328 of unkeyed/unkey: the other side may forget.
+/// unkeyed/unkey 8b161adf66, PR #5328 (A36): the other side may forget.
 #[tokio::test(start_paused = true)]
 async fn everything_is_said_again_after_a_long_silence_and_every_ten_minutes() {
     let world = with_pod(true).await;
@@ -131,7 +134,22 @@ async fn everything_is_said_again_after_a_long_silence_and_every_ten_minutes() {
     assert!(world.control_plane.reports().len() > before);
 }
 
-/// Sieve, unobserved state.
+/// unkeyed/unkey 8b161adf66, PR #5328 (A36): limits were not compared with what was said last.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_resized_in_place_is_reported() {
+    let world = with_pod(true).await;
+    world.cluster.resize_pod("p1", 250, 512);
+    let is_told = |world: &World| match world.control_plane.last_report("d1") {
+        Some(Report::Instances { instances, .. }) => {
+            (instances[0].cpu_millicores, instances[0].memory_mib) == (250, 512)
+        }
+        _ => false,
+    };
+    let time = world.until("reported", is_told).await;
+    assert!(time < Duration::from_secs(1), "{time:?}");
+}
+
+/// Sieve, unobserved state, instaclustr/cassandra-operator#398 (C05): no event told of it.
 #[tokio::test(start_paused = true)]
 async fn deletions_nobody_told_of_are_found_by_the_next_list() {
     let world = with_pod(true).await;
@@ -151,7 +169,7 @@ async fn deletions_nobody_told_of_are_found_by_the_next_list() {
         .await;
 }
 
-/// kube-rs/kube#219: after a 410 one list, and no loop.
+/// kube-rs/kube#219, projectcalico/typha#227 (B01): after a 410 one list, and no loop.
 #[tokio::test(start_paused = true)]
 async fn an_expired_watch_is_followed_by_one_list() {
     let world = with_pod(true).await;
@@ -171,26 +189,35 @@ async fn an_expired_watch_is_followed_by_one_list() {
         .await;
 }
 
-/// kube-rs/kube#577: no flood while the API server is down, and back soon after.
+/// kube-rs/kube#577, PR #703 (B04): no flood while the API server is down, and back soon after.
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_is_down_is_asked_now_and_then() {
     let world = with_pod(true).await;
-    let lists = world.cluster.lists();
+    let before = world.cluster.looks().len();
     world.cluster.fail_lists(true);
     world
         .cluster
         .end_watches(&WatchEnd::Failed("refused".to_owned()));
     world.pass(60).await;
-    let attempts = world.cluster.lists() - lists;
-    assert!(attempts <= 4 * 20, "{attempts} lists in a minute");
+    let mut attempts: BTreeMap<Resource, Vec<Instant>> = BTreeMap::new();
+    for (resource, at) in world.cluster.looks().split_off(before) {
+        attempts.entry(resource).or_default().push(at);
+    }
+    assert_eq!(attempts.len(), 5);
+    for (resource, moments) in &attempts {
+        let count = moments.len();
+        assert!(count <= 20, "{resource:?}: {count} attempts in a minute");
+    }
+    let last: BTreeSet<_> = attempts.values().filter_map(|all| all.last()).collect();
+    assert_eq!(last.len(), 5, "not in step");
     world.cluster.fail_lists(false);
-    world.pass(6).await;
     world.cluster.set_pod("ns", "d1", "p1", false);
-    world
+    let time = world
         .until("seen again", |world| {
             statuses(world, "d1") == Some(expected(false))
         })
         .await;
+    assert!(time < Duration::from_secs(10), "{time:?}");
 }
 
 /// A watch from a version the server never reached stays silent for ever (D22b).

@@ -11,7 +11,7 @@ use krane_domain::report::Report;
 
 use super::harness::World;
 use crate::ports::{Answer, RpcFailureKind};
-use crate::testing::{input, wants};
+use crate::testing::{input, unwants, wants};
 
 fn answer(input: DeploymentInput) -> Answer {
     let key = ObjectKey::new(&*input.k8s_namespace, &*input.k8s_name);
@@ -68,7 +68,7 @@ async fn a_change_the_stream_never_told_of_is_found() {
     assert!(time < Duration::from_secs(130), "{time:?}");
 }
 
-/// ce0572d7b7, PR #4991 of unkeyed/unkey: not_found means gone, asked twice.
+/// unkeyed/unkey ce0572d7b7, PR #4991 (A38): not_found means gone, asked twice.
 #[tokio::test(start_paused = true)]
 async fn what_the_control_plane_does_not_know_is_deleted_and_reported() {
     let world = with_workloads(3).await;
@@ -141,6 +141,56 @@ async fn errors_of_any_kind_delete_nothing() {
     world.control_plane.answer("d_d1", Answer::Empty);
     world.pass(300).await;
     assert_eq!(world.cluster.workloads(), 2);
+}
+
+/// unkeyed/unkey ea6f501c5a, PR #5624 (A40): a page of objects with a bad one at its end was fetched
+/// for ever. A pass asks about each once, and ends.
+#[tokio::test(start_paused = true)]
+async fn questions_that_fail_hold_up_no_others_and_the_pass_ends() {
+    let world = with_workloads(30).await;
+    for number in 11..=20 {
+        world.control_plane.refuse_question(&format!("d_d{number}"));
+    }
+    let mut changed = input("ns", "d30");
+    changed.image = "registry.example/app:new".to_owned();
+    world.control_plane.answer("d_d30", answer(changed));
+    let summary = |world: &World| world.memory(|memory| memory.last_resync.clone());
+    world
+        .until("a pass ended", |world| summary(world).is_some())
+        .await;
+    for number in 1..=30 {
+        let asked = world.control_plane.asked(&format!("d_d{number}"));
+        assert_eq!(asked.len(), 1, "d{number}");
+    }
+    let summary = summary(&world).expect("it ended");
+    assert_eq!((summary.asked, summary.failed), (30, 10));
+    world
+        .until("the last one's answer counts", |world| {
+            image(world, "d30") == Some("registry.example/app:new".into())
+        })
+        .await;
+    assert_eq!(world.cluster.workloads(), 30);
+}
+
+/// Sieve, stale state on the side of deletes (C04): an answer that was on its way for three seconds
+/// brings back what the stream deleted meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_brings_nothing_back() {
+    let world = with_workloads(1).await;
+    world.control_plane.set_answer_time(Duration::from_secs(3));
+    world
+        .until("asked", |world| world.control_plane.questions() == 1)
+        .await;
+    world.control_plane.push(unwants(11, "ns", "d1"));
+    let time = world
+        .until("deleted", |world| world.cluster.workloads() == 0)
+        .await;
+    assert!(time < Duration::from_secs(2), "before the answer: {time:?}");
+    world.pass(130).await;
+    assert_eq!(world.cluster.workloads(), 0);
+    let reports = world.control_plane.reports();
+    let deletions = reports.iter().filter(|report| report.is_gone());
+    assert_eq!(deletions.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

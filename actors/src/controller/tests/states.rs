@@ -43,7 +43,7 @@ fn field(world: &World, name: &str, pointer: &str) -> Option<serde_json::Value> 
         .cloned()
 }
 
-/// 1ca1128c6a, PR #5309 of unkeyed/unkey: everything a pod names exists before it.
+/// unkeyed/unkey 1ca1128c6a, PR #5309 (A15): everything a pod names exists before it.
 #[tokio::test(start_paused = true)]
 async fn namespace_and_isolation_exist_before_the_workload_is_written() {
     let world = World::start().await;
@@ -161,7 +161,7 @@ async fn nobody_waits_for_a_poisoned_state() {
     );
 }
 
-/// bdb79b273c, PR #7098 of unkeyed/unkey: a passing failure is not skipped.
+/// unkeyed/unkey bdb79b273c, PR #7098 (A01): a passing failure is not skipped.
 #[tokio::test(start_paused = true)]
 async fn a_passing_failure_is_retried_and_the_cursor_waits() {
     let world = World::start().await;
@@ -190,7 +190,7 @@ async fn a_passing_failure_is_retried_and_the_cursor_waits() {
         .await;
 }
 
-/// Level-triggered rule, burst.
+/// Level-triggered rule, burst (C15): only the last version matters.
 #[tokio::test(start_paused = true)]
 async fn a_hundred_versions_of_one_object_cost_few_writes_and_hold_up_nobody() {
     let world = World::start().await;
@@ -211,7 +211,7 @@ async fn a_hundred_versions_of_one_object_cost_few_writes_and_hold_up_nobody() {
     assert!(world.cluster.writes() <= 8, "{}", world.cluster.writes());
 }
 
-/// 34e6be4844, PR #4030 of unkeyed/unkey.
+/// unkeyed/unkey 34e6be4844, PR #4030 (A11): what is gone already is no error.
 #[tokio::test(start_paused = true)]
 async fn deleting_what_never_existed_succeeds_and_is_reported() {
     let world = World::start().await;
@@ -433,7 +433,7 @@ async fn a_namespace_made_by_others_is_used_as_it_is() {
     );
 }
 
-/// Anvil, lost reply.
+/// Anvil, lost reply (C17): the write had its effect.
 #[tokio::test(start_paused = true)]
 async fn a_write_whose_answer_was_lost_is_recognised_as_done() {
     let world = World::start().await;

@@ -52,6 +52,7 @@ async fn panic_until_parked(rig: &Rig) -> usize {
     panics
 }
 
+/// slawlor/ractor#282 (B49): nobody heard of a panic.
 #[tokio::test(start_paused = true)]
 async fn one_panic_is_over_within_five_seconds() {
     let rig = Rig::new();
@@ -67,6 +68,7 @@ async fn one_panic_is_over_within_five_seconds() {
     assert_eq!(rig.status("root/x/intake/reconciler").restarts, 0);
 }
 
+/// slawlor/ractor#282 (B49): and no storm of restarts either.
 #[tokio::test(start_paused = true)]
 async fn twenty_panics_in_a_row_park_the_controller_and_nobody_else_notices() {
     let rig = Rig::new();

@@ -178,6 +178,7 @@ async fn twenty_keys(looks_first: bool) -> usize {
     done.lock().len()
 }
 
+/// tqwewe/kameo#335 (B50): what waits in a mailbox goes with its actor.
 #[tokio::test(start_paused = true)]
 async fn a_lost_mailbox_loses_nothing_that_a_store_above_it_holds() {
     assert_eq!(

@@ -143,7 +143,7 @@ fn a_hold_that_is_not_obeyed_is_told() {
     assert!(judgement.ignored_hold.is_some());
 }
 
-/// fluxcd/flux2#2386: fields that cannot change; D11c: replaced only within one tenant.
+/// fluxcd/flux2#2386 (B29): fields that cannot change; D11c: replaced only within one tenant.
 #[test]
 fn a_changed_selector_recreates_within_one_environment_only() {
     let old = workload(DeploymentInput {

@@ -196,6 +196,8 @@ fn intruders(decision: Decision) -> Vec<Foreign> {
     foreign
 }
 
+/// fluxcd/kustomize-controller#486, #558, PR #527 (B25): what others wrote inside of krane's own
+/// part goes, what they wrote beside it stays.
 #[test]
 fn what_others_own_inside_of_exclusive_parts_is_taken_over() {
     let rendered = workload(full_input());
@@ -275,7 +277,7 @@ fn a_key_added_to_the_pull_secret_is_foreign() {
     assert_eq!(intruders(judgement.decision)[0].paths, ["data.LD_PRELOAD"]);
 }
 
-/// fluxcd/kustomize-controller#486, PR #527: what we no longer want and still own goes.
+/// fluxcd/kustomize-controller#486, #558, PR #527 (B25): what we no longer want and still own goes.
 #[test]
 fn a_removed_healthcheck_is_no_longer_wanted() {
     let with = workload(full_input());
@@ -298,7 +300,7 @@ fn a_removed_healthcheck_is_no_longer_wanted() {
     );
 }
 
-/// kubernetes/kubernetes#131147: the old port stays when another manager owns it too; here
+/// kubernetes/kubernetes#131147 (B22): the old port stays when another manager owns it too; here
 /// it is ours alone, and goes.
 #[test]
 fn a_changed_port_is_one_item_more_and_one_less() {

@@ -45,7 +45,7 @@ fn everything_just_applied_is_in_place() {
     }
 }
 
-/// Altinity/clickhouse-operator#1904: `2048Mi` and `2Gi` compared as text.
+/// Altinity/clickhouse-operator#1904 (B27): `2048Mi` and `2Gi` compared as text.
 #[test]
 fn quantities_are_compared_by_value_where_quantities_are() {
     for place in [
@@ -167,7 +167,7 @@ fn other_lists_have_the_same_length_and_order() {
     }
 }
 
-/// kubernetes/kubernetes#131147: a port without protocol is a TCP port to the key.
+/// kubernetes/kubernetes#131147 (B22): a port without protocol is a TCP port to the key.
 #[test]
 fn a_missing_protocol_reads_as_tcp() {
     let body = json!({ "spec": { "containers": [

@@ -51,7 +51,7 @@ fn recordings() -> Vec<(Rendered, Value)> {
     .collect()
 }
 
-/// Altinity/clickhouse-operator#1904: `2048Mi` came back as `2Gi`, among others.
+/// Altinity/clickhouse-operator#1904 (B27): `2048Mi` came back as `2Gi`, among others.
 #[test]
 fn what_a_real_server_stored_is_in_place() {
     for (rendered, answer) in recordings() {

@@ -142,6 +142,8 @@ pub const FIELD_TABLE: &[ProtoField] = &[
         &[
             "spec.template.spec.containers[name=deployment].env[name=PORT].value",
             "spec.template.spec.containers[name=deployment].ports[0].containerPort",
+            "spec.template.spec.containers[name=deployment].livenessProbe.httpGet.port",
+            "spec.template.spec.containers[name=deployment].readinessProbe.httpGet.port",
         ],
     ),
     field(

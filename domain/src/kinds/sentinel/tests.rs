@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::{DesiredSentinel, Live, SentinelInput, validate, validate_delete};
 use crate::ids::ObjectKey;
+use crate::kinds::deployment;
 use crate::kinds::{Desired, LiveKind, ProbePaths, Region, Rules};
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::report::{Health, Report};
-use crate::testing::{applied, applied_json, lookup};
+use crate::testing::{applied, applied_json, check_lists, lookup, minimal_input};
 
 fn input() -> SentinelInput {
     SentinelInput {
@@ -71,7 +72,7 @@ fn at<'a>(body: &'a Value, path: &str) -> &'a Value {
 
 const CONTAINER: &str = "spec.template.spec.containers[name=sentinel]";
 
-/// unkeyed/unkey a3e3d3afa1 (A43): all five carry the component; the ClusterIP Service selects
+/// unkeyed/unkey a3e3d3afa1, PR #5015 (A43): all five carry the component; the ClusterIP Service selects
 /// exactly its own pods, whatever else carries it.
 #[test]
 fn all_five_carry_the_labels_and_the_service_selects_its_own_pods_only() {
@@ -87,7 +88,7 @@ fn all_five_carry_the_labels_and_the_service_selects_its_own_pods_only() {
     assert_eq!(service["spec"]["selector"], selector);
 }
 
-/// unkeyed/unkey 13a7d7b5c9 (A48): a Service on 8080 before a process on 8040, and pods that the
+/// unkeyed/unkey 13a7d7b5c9, PR #4366 (A48): a Service on 8080 before a process on 8040, and pods that the
 /// look-ups of deployments found.
 #[test]
 fn the_service_is_where_the_process_listens_and_no_deployment_owns_the_pods() {
@@ -97,9 +98,27 @@ fn the_service_is_where_the_process_listens_and_no_deployment_owns_the_pods() {
     let pod = at(&all[0], "spec.template.metadata.labels");
     assert!(pod.get("unkey.com/deployment.id").is_none());
     assert_eq!(pod["unkey.com/sentinel.id"], "sen_1");
+    // A workload of the same id has other pods.
+    let workload = deployment::DeploymentInput {
+        deployment_id: "sen_1".to_owned(),
+        ..minimal_input()
+    };
+    let workload = deployment::validate(workload, &rules());
+    let workload = Desired::Deployment(Box::new(workload.unwrap_or_else(|it| panic!("{it}"))));
+    let body = workload.render(&rules(), None).body;
+    let pod = at(&body, "spec.template.metadata.labels");
+    for service in [&all[1], &all[3]] {
+        let selector = service["spec"]["selector"].as_object();
+        let is_selected = selector.is_some_and(|selector| {
+            selector
+                .iter()
+                .all(|(key, value)| pod.get(key) == Some(value))
+        });
+        assert!(!is_selected, "{service}");
+    }
 }
 
-/// unkeyed/unkey c36d08d1df, PR #5376 (A49): images differ in where they answer.
+/// unkeyed/unkey c36d08d1df, PR #5376, #5367 (A49): images differ in where they answer.
 #[test]
 fn both_probes_ask_the_documented_path_unless_it_is_split() {
     let paths = |rules: &Rules| {
@@ -140,10 +159,15 @@ fn the_budget_keeps_one_pod_and_protects_no_broken_one() {
     }
 }
 
-/// unkeyed/unkey a5090098c3, PR #5522 (A13), here for sentinels.
+/// unkeyed/unkey a5090098c3, PR #5522; abe88a68b0, PR #5527; 5df245f7b8 (A13), here for sentinels.
 #[test]
 fn limits_are_millicores_and_mebibytes_and_requests_never_exceed_them() {
-    for (cpu, memory, requested) in [(256, 1024, "128m"), (1, 1, "1m"), (3, 2, "1m")] {
+    for (cpu, memory, requested) in [
+        (250, 512, "125m"),
+        (1000, 2048, "500m"),
+        (1, 1, "1m"),
+        (3, 2, "1m"),
+    ] {
         let body = &bodies(SentinelInput {
             cpu_millicores: cpu,
             memory_mib: memory,
@@ -158,7 +182,7 @@ fn limits_are_millicores_and_mebibytes_and_requests_never_exceed_them() {
     }
 }
 
-/// unkeyed/unkey 152f760a48, PR #6561 (A17): a toleration of another name leaves pods pending.
+/// unkeyed/unkey 152f760a48, PR #6561; 01902778cf; 58f79d68ca (A17): a toleration of another name leaves pods pending.
 #[test]
 fn pods_tolerate_the_taint_of_their_nodes() {
     let body = &bodies(input())[0];
@@ -186,6 +210,12 @@ fn every_port_names_its_protocol_and_the_gossip_port_has_both() {
     assert_eq!(protocols(&all[3]["spec"]["ports"], "port"), expected);
 }
 
+/// argoproj/argo-cd#17568 (B23): items without their key fields are refused.
+#[test]
+fn every_item_of_a_keyed_list_has_its_keys() {
+    bodies(input()).iter().for_each(check_lists);
+}
+
 /// (D20) Whichever sentinel goes, the pair of another still spans the environment.
 #[test]
 fn gossip_spans_the_environment_and_each_sentinel_has_its_own_pair() {
@@ -202,7 +232,8 @@ fn gossip_spans_the_environment_and_each_sentinel_has_its_own_pair() {
     }
 }
 
-/// kubernetes/kubernetes#65200 (B19): a wrong owner has the garbage collector delete the child.
+/// kubernetes/kubernetes#65200, crossplane/crossplane#895, banzaicloud/koperator#186 (B19): a wrong
+/// owner has the garbage collector delete the child.
 #[test]
 fn service_and_budget_belong_to_the_live_deployment() {
     let desired = desired(input());
@@ -268,11 +299,12 @@ fn invalid_field(change: Change) -> String {
 /// unkeyed/unkey 8f89494446 (A47), and Acto's odd numbers (C12).
 #[test]
 fn what_cannot_be_applied_is_refused_as_a_whole_and_by_name() {
-    let rows: [(&str, Change); 17] = [
+    let rows: [(&str, Change); 18] = [
         ("", |_| ()),
         ("", |input| input.replicas = 0),
         ("", |input| input.k8s_name = "a".repeat(52)),
         ("k8s_name", |input| input.k8s_name = "a".repeat(53)),
+        ("k8s_name", |input| input.k8s_name = "a".repeat(63)),
         ("k8s_name", |input| input.k8s_name = "a".repeat(64)),
         ("k8s_name", |input| input.k8s_name = "sen_Abc".to_owned()),
         ("k8s_name", |input| input.k8s_name = "-x".to_owned()),

@@ -60,6 +60,7 @@ fn wire_of(controller: Controller) -> Wire {
     Wire::new("aws", "us-east-1", controller, Arc::new(Rules::default()))
 }
 
+/// unkeyed/unkey d86e9fe802, PR #5826, #5628 (A08): the region is in every message.
 #[test]
 fn a_sentinels_report_is_as_documented() {
     let report = Report::Health {
@@ -83,7 +84,8 @@ fn a_sentinels_report_is_as_documented() {
     assert!(wire_of(Controller::Cilium).report(&gone).is_none());
 }
 
-/// Each kind has calls of its own, alike but for their names and what identifies an object.
+/// unkeyed/unkey d86e9fe802, PR #5826, #5628 (A08): the region is in every message. Each kind has
+/// calls of its own, alike but for their names and what identifies an object.
 #[test]
 fn every_kind_asks_for_its_own() {
     let key = "0a100a03617773120975732d656173742d31";
@@ -219,7 +221,7 @@ fn a_request_shows_no_message_in_its_debug() {
     assert!(!format!("{:?}", wire().heartbeat()).contains("us-east-1"));
 }
 
-/// unkeyed/unkey#6545, unkeyed/unkey#6544.
+/// unkeyed/unkey deea720808, PR #6545; 131a54126f, PR #6544 (A12).
 #[test]
 fn every_field_reaches_the_domain_under_its_own_name() {
     let message = ApplyDeployment {
@@ -319,7 +321,7 @@ struct Field {
     number: u32,
 }
 
-/// unkeyed/unkey#6545, unkeyed/unkey#6544.
+/// unkeyed/unkey deea720808, PR #6545; 131a54126f, PR #6544 (A12).
 #[test]
 fn every_field_of_the_protocol_has_its_row_in_the_field_table() {
     let files = Files::decode(FILE_DESCRIPTOR_SET).unwrap();

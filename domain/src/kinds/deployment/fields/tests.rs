@@ -46,7 +46,10 @@ fn expected() -> BTreeMap<u32, Vec<Value>> {
         (11, ids("build_Odd", 2)),
         (12, ids("eyJPREQiOiJzZWFsZWQifQ==", 1)),
         (13, vec![json!(["odd", "--flag"])]),
-        (14, vec![json!("4321"), json!(4321)]),
+        (
+            14,
+            vec![json!("4321"), json!(4321), json!(4321), json!(4321)],
+        ),
         (15, vec![json!(["kill", "-SIGQUIT", "1"])]),
         (17, vec![probe.clone(), probe]),
         (18, ids("app_Odd", 2)),
@@ -92,7 +95,7 @@ fn check(
     assert_eq!(expected, BTreeMap::new(), "{unused}");
 }
 
-/// unkeyed/unkey deea720808, PR #6545; 131a54126f, PR #6544: a field of the message that
+/// unkeyed/unkey deea720808, PR #6545; 131a54126f, PR #6544 (A12): a field of the message that
 /// nothing consumes goes unnoticed for months.
 #[test]
 fn every_field_lands_at_its_documented_places() {
@@ -110,7 +113,7 @@ fn every_field_lands_at_its_documented_places() {
 /// Takes one field out of a message.
 type Clear = fn(&mut DeploymentInput);
 
-/// An optional field that is absent leaves no trace.
+/// unkeyed/unkey deea720808, PR #6545 (A12): an optional field that is absent leaves no trace.
 #[test]
 fn an_absent_optional_field_leaves_no_trace() {
     let without: &[(u32, Clear)] = &[

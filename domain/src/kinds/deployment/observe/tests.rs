@@ -75,7 +75,7 @@ fn a_ready_pod_is_reported_with_address_and_limits() {
     assert_eq!(instances(&[pod("dep-1-a")]), [expected]);
 }
 
-/// unkeyed/unkey fb7501c734, PR #5833: a starting pod was failed or took traffic too early.
+/// unkeyed/unkey fb7501c734, PR #5833 (A26): a starting pod was failed or took traffic too early.
 #[test]
 fn only_ready_running_pods_run() {
     use PodPhase::{Failed, Pending, Running, Succeeded, Unknown};
@@ -109,7 +109,7 @@ fn only_ready_running_pods_run() {
     }
 }
 
-/// unkeyed/unkey 1285ff3b24, PR #6968: dead pods stayed in the report for ever, and the last
+/// unkeyed/unkey 1285ff3b24, PR #6968 (A27): dead pods stayed in the report for ever, and the last
 /// one's end was followed by silence.
 #[test]
 fn finished_pods_leave_the_report_and_an_empty_one_is_a_report() {
@@ -135,7 +135,7 @@ fn finished_pods_leave_the_report_and_an_empty_one_is_a_report() {
     assert_eq!(observation.outdated, 0);
 }
 
-/// linkerd/linkerd2#5394: a finished pod's address belongs to somebody else by now. D23:
+/// linkerd/linkerd2#5394, PR #5412 (B13): a finished pod's address belongs to somebody else by now. D23:
 /// labels can be set by anyone, the owner's uid cannot.
 #[test]
 fn pods_of_another_owner_are_left_out() {

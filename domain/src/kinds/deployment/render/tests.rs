@@ -6,9 +6,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::render;
-use crate::kinds::deployment::{AutoscalingInput, DeploymentInput, dependants, validate};
-use crate::kinds::{Password, PullSecret, Rules};
-use crate::testing::{applied, lookup, minimal_input, scaled_input, valid_input};
+use crate::drift::{Decision, decide};
+use crate::kinds::deployment::{AutoscalingInput, DeploymentInput, FIELD_TABLE, ProtoField};
+use crate::kinds::deployment::{dependants, validate};
+use crate::kinds::{Password, ProbePaths, PullSecret, Region, ReportAddress, Rules};
+use crate::object::Rendered;
+use crate::testing::{applied, check_lists, lookup, minimal_input, scaled_input, valid_input};
 
 const CONTAINER: &str = "spec.template.spec.containers[name=deployment]";
 
@@ -46,7 +49,7 @@ fn all_rules() -> Rules {
     }
 }
 
-/// unkeyed/unkey a5090098c3, PR #5522; abe88a68b0, PR #5527; 5df245f7b8: memory in MiB was
+/// unkeyed/unkey a5090098c3, PR #5522; abe88a68b0, PR #5527; 5df245f7b8 (A13): memory in MiB was
 /// handed over as bytes, and limits went missing.
 #[test]
 fn limits_are_millicores_and_mebibytes_and_requests_never_exceed_them() {
@@ -84,7 +87,7 @@ fn the_request_divisor_is_a_setting_and_never_zero() {
     }
 }
 
-/// unkeyed/unkey 152f760a48, PR #6561; 01902778cf; 58f79d68ca: a toleration that does not
+/// unkeyed/unkey 152f760a48, PR #6561; 01902778cf; 58f79d68ca (A17): a toleration that does not
 /// match the taint leaves pods pending for ever.
 #[test]
 fn the_toleration_is_the_one_of_the_untrusted_pool() {
@@ -117,7 +120,7 @@ fn encrypted_variables_are_padded_base64_of_the_same_bytes() {
     assert_eq!(lookup(&body(minimal_input()), &path), None);
 }
 
-/// kubernetes/kubernetes#131147: the port number is the key of its list.
+/// kubernetes/kubernetes#131147 (B22): the port number is the key of its list.
 #[test]
 fn a_changed_port_replaces_the_old_one() {
     let body = body(DeploymentInput {
@@ -132,7 +135,7 @@ fn a_changed_port_replaces_the_old_one() {
     );
 }
 
-/// kubernetes/kubernetes#101137, #75907: the kubelet expands `$(NAME)` and `$$`.
+/// kubernetes/kubernetes#101137, #75907 (B30): the kubelet expands `$(NAME)` and `$$`.
 #[test]
 fn variables_reach_the_process_literally_and_commands_verbatim() {
     let command = vec!["echo".to_owned(), "$(PORT)".to_owned(), "$$HOME".to_owned()];
@@ -316,7 +319,7 @@ fn changes() -> Vec<(&'static str, Change)> {
     ]
 }
 
-/// xlab-uiuc/acto, bugs.md: a changed field does nothing, or changing it back does not
+/// xlab-uiuc/acto, bugs.md (C10): a changed field does nothing, or changing it back does not
 /// restore the former state.
 #[test]
 fn every_field_has_an_effect_that_changing_it_back_undoes() {
@@ -330,47 +333,68 @@ fn every_field_has_an_effect_that_changing_it_back_undoes() {
     }
 }
 
-/// Keys of every keyed list that is rendered, by the name of the list.
-const KEYED: [(&str, &[&str]); 6] = [
-    ("containers", &["name"]),
-    ("env", &["name"]),
-    ("ports", &["containerPort", "protocol"]),
-    ("volumes", &["name"]),
-    ("volumeMounts", &["mountPath"]),
-    (
-        "topologySpreadConstraints",
-        &["topologyKey", "whenUnsatisfiable"],
-    ),
-];
-
-fn check_lists(value: &Value) {
-    if let Value::Object(map) = value {
-        for (key, child) in map {
-            assert!(!child.is_null(), "{key} is null");
-            let keys = KEYED.iter().find(|(name, _)| name == key);
-            if let (Some((_, keys)), Some(items)) = (keys, child.as_array()) {
-                assert!(!items.is_empty(), "{key} is empty");
-                let names: Vec<_> = items.iter().map(|item| keys.map_values(item)).collect();
-                for (index, name) in names.iter().enumerate() {
-                    assert!(!names[..index].contains(name), "{key} holds {name:?} twice");
-                }
-            }
-            check_lists(child);
+/// A path without what tells the items of a list apart; variables keep their names.
+fn without_keys(path: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('[') {
+        plain.push_str(before);
+        let (item, after) = after.split_once(']').unwrap_or_default();
+        if item.starts_with('"') || before.ends_with("env") {
+            plain.push_str(item);
         }
+        rest = after;
     }
-    value.as_array().into_iter().flatten().for_each(check_lists);
+    plain + rest
 }
 
-trait MapValues {
-    fn map_values(&self, item: &Value) -> Vec<Value>;
-}
-
-impl MapValues for &[&str] {
-    fn map_values(&self, item: &Value) -> Vec<Value> {
-        let own = |key: &&str| item.get(*key).cloned();
-        self.iter()
-            .map(|key| own(key).unwrap_or_else(|| panic!("no {key} in {item}")))
-            .collect()
+/// xlab-uiuc/acto, bugs.md (C10): a changed field changes what it is documented to change, and
+/// nothing else.
+#[test]
+fn a_changed_field_changes_its_documented_places_only() {
+    let rules = Rules::default();
+    let objects = |input: DeploymentInput| {
+        let desired = validate(input, &rules).unwrap_or_else(|invalid| panic!("{invalid}"));
+        let workload = render(&desired, &rules, None);
+        let owner = applied(&workload, "uid-1", 7).unwrap_or_else(|error| panic!("{error}"));
+        let autoscaler = dependants(&desired, &owner).remove(0);
+        [workload, autoscaler]
+    };
+    let changed_paths = |before: &Rendered, after: &Rendered| -> Vec<String> {
+        let live = applied(before, "uid-1", 7).unwrap_or_else(|error| panic!("{error}"));
+        match decide(after, Some(&live), None, 0) {
+            Decision::InPlace => Vec::new(),
+            Decision::Update { differences, .. } => {
+                let paths = differences.into_iter();
+                paths.map(|difference| difference.path).collect()
+            }
+            // The id is in the selector.
+            Decision::Recreate { .. } => Vec::new(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let places: [fn(&ProtoField) -> &'static [&'static str]; 2] =
+        [|field| field.places, |field| field.autoscaler_places];
+    let hash = "spec.template.metadata.annotations[\"krane.unkey.com/template\"]";
+    let base = objects(scaled_input());
+    for (name, change) in changes() {
+        let mut input = scaled_input();
+        change(&mut input);
+        let row = FIELD_TABLE
+            .iter()
+            .find(|row| Some(row.name) == name.split('.').next())
+            .unwrap_or_else(|| panic!("{name} has a row"));
+        let changed = objects(input);
+        for ((before, after), places) in base.iter().zip(&changed).zip(places) {
+            for path in changed_paths(before, after) {
+                let found = without_keys(&path);
+                let is_documented = places(row).iter().any(|place| {
+                    let place = without_keys(place);
+                    place.starts_with(&found) || found.starts_with(&place)
+                });
+                assert!(is_documented || path == hash, "{name} changes {path}");
+            }
+        }
     }
 }
 
@@ -381,17 +405,50 @@ fn is_label_value(value: &str) -> bool {
         && value.chars().all(|c| is_end(c) || "-_.".contains(c))
 }
 
+prop_compose! {
+    /// Whatever an operator may choose.
+    fn any_rules()(
+        is_full in any::<bool>(),
+        platform in "aws|gcp|local",
+        request_divisor in 0..9_u64,
+        is_cilium_required in any::<bool>(),
+        replaces_outdated_pods in any::<bool>(),
+        is_ip in any::<bool>(),
+        is_split in any::<bool>(),
+    ) -> Rules {
+        let region = Region { platform: platform.as_str().into(), name: "here".into() };
+        let report_address = if is_ip { ReportAddress::Ip } else { ReportAddress::Dns };
+        let probe_paths = if is_split { ProbePaths::Split } else { ProbePaths::Legacy };
+        let Rules { pull_secret, secrets_audience, storage_class_name, .. } =
+            if is_full { all_rules() } else { Rules::default() };
+        // All fields, so that a new one is not forgotten.
+        Rules {
+            region, namespace_of_krane: "krane".into(), request_divisor, max_replicas: 1000,
+            pull_secret, is_cilium_required, secrets_audience, replaces_outdated_pods,
+            storage_class_name, report_address, probe_paths,
+        }
+    }
+}
+
 proptest! {
-    /// unkeyed/unkey 61cc44f027, 9da927329a, 9ab8c661fa: a local change took the sandbox
-    /// away. argoproj/argo-cd#17568: items without their key fields are refused.
+    /// unkeyed/unkey 61cc44f027, 9da927329a, 9ab8c661fa (A14): a change for local development took
+    /// the sandbox away. argoproj/argo-cd#17568 (B23): items without their key fields are refused.
+    /// helm/helm PR #31361, kubernetes/kubernetes PR #81453 (B24): fields that are the server's.
     #[test]
     fn whatever_is_valid_renders_sandboxed_legal_and_without_duplicates(
-        input in valid_input(), is_full in any::<bool>(),
+        input in valid_input(), rules in any_rules(),
     ) {
-        let rules = if is_full { all_rules() } else { Rules::default() };
-        let body = body_by(input, &rules);
-        prop_assert_eq!(at(&body, "spec.template.spec.runtimeClassName"), &json!("gvisor"));
+        let desired = validate(input, &rules).unwrap_or_else(|invalid| panic!("{invalid}"));
+        let body = render(&desired, &rules, None);
+        // Again, over what the first apply made.
+        let live = applied(&body, "uid-1", 7).unwrap_or_else(|error| panic!("{error}"));
+        let again = render(&desired, &rules, Some(&live)).body;
+        let body = body.body;
+        for body in [&body, &again] {
+            prop_assert_eq!(at(body, "spec.template.spec.runtimeClassName"), &json!("gvisor"));
+        }
         check_lists(&body);
+        dependants(&desired, &live).iter().for_each(|owned| check_lists(&owned.body));
         let labels = at(&body, "metadata.labels").as_object().cloned().unwrap_or_default();
         for (key, value) in &labels {
             prop_assert!(is_label_value(value.as_str().unwrap_or("?")), "{} {}", key, value);

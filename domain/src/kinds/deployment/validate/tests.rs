@@ -45,7 +45,7 @@ fn each_required_field_is_missed_by_name() {
     assert_eq!(invalid_field_of(DeploymentInput::default()), "workspace_id");
 }
 
-/// Acto, input validation: zero, negative and huge numbers crash or overflow.
+/// xlab-uiuc/acto, bugs.md (C12): zero, negative and huge numbers crash or overflow.
 #[test]
 fn odd_numbers_are_refused_by_name_or_have_a_meaning() {
     let rows: [(&str, Change); 13] = [
@@ -124,8 +124,8 @@ fn the_size_of_an_ephemeral_volume_is_positive_and_possible() {
     }
 }
 
-/// rhobs/observability-operator PR #1113, Azure/azure-service-operator#4734: label values
-/// the API server refuses on every try.
+/// rhobs/observability-operator PR #1113, Azure/azure-service-operator#4734 (B31): label values the
+/// API server refuses on every try.
 #[test]
 fn ids_that_no_label_can_hold_are_refused_by_name() {
     let rows: [(&str, Change); 9] = [
@@ -280,7 +280,7 @@ fn four_signals_are_known() {
     }
 }
 
-/// mogenius/renovate-operator#616: an object over the size limit is tried for ever.
+/// mogenius/renovate-operator#616, aquasecurity/trivy-operator#757 (B32): an object over the size limit is tried for ever.
 #[test]
 fn encrypted_variables_too_big_for_an_object_are_refused() {
     let with = |bytes| {
