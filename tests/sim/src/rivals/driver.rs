@@ -9,6 +9,7 @@ use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::labels;
 use krane_domain::object::ObjectRef;
 use krane_sim::cluster::{Options, SimCluster};
+use krane_sim::control_plane::SimControlPlane;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -247,7 +248,8 @@ impl Driver {
         if let Some(text) = sides().find_map(Side::disorder) {
             return Some(text);
         }
-        let newest: Vec<u64> = self.scene.controls.iter().map(|it| it.newest()).collect();
+        let controls = self.scene.controls.iter();
+        let newest: Vec<u64> = controls.map(SimControlPlane::newest).collect();
         let cursors = sides().find(|side| side.leads()).map(Side::cursors)?;
         if cursors != newest {
             return Some(format!("cursors at {cursors:?}, and newest is {newest:?}"));
