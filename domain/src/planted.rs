@@ -57,10 +57,26 @@ pub enum Bug {
     ImageReportedTooSoon,
     /// A policy of the control plane is applied without our label.
     PolicyLabelNotForced,
+    /// The right to write lasts as long as the lease does for others, and then some.
+    LeaseOutlivesItsWindow,
+    /// A renewal grants from the moment of its answer.
+    RenewalCountsFromItsAnswer,
+    /// A lease is taken over before its time has run out.
+    LeaseTakenTooSoon,
+    /// A lane writes on in the term after its own.
+    WritesWithoutALook,
 }
 
 impl Bug {
-    /// All of them.
+    /// Those that only several processes can show.
+    pub const OF_THE_LEASE: [Self; 4] = [
+        Self::LeaseOutlivesItsWindow,
+        Self::RenewalCountsFromItsAnswer,
+        Self::LeaseTakenTooSoon,
+        Self::WritesWithoutALook,
+    ];
+
+    /// All others.
     pub const ALL: [Self; 25] = [
         Self::CursorMovesOnReceipt,
         Self::OlderStateWins,

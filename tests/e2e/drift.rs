@@ -1,5 +1,7 @@
 //! What others do to krane's objects is undone.
 
+mod kinds;
+
 use k8s_openapi::api::core::v1::Namespace;
 use krane_proto::ctrl::v1::ApplyDeployment;
 use krane_sim::control_plane::samples;

@@ -22,7 +22,7 @@ use crate::world;
 pub(crate) const NAMESPACE: &str = "sentinel";
 
 /// A sentinel of this world alone.
-fn sentinel(world: &World, name: &str, environment: &str) -> ApplySentinel {
+pub(crate) fn sentinel(world: &World, name: &str, environment: &str) -> ApplySentinel {
     let prefix = world.namespace(0);
     let name = format!("{prefix}-{name}");
     ApplySentinel {
@@ -39,7 +39,7 @@ fn told<'a>(seen: &'a Seen, name: &str) -> Option<&'a ReportSentinelStatusReques
     }
 }
 
-async fn is_told(
+pub(crate) async fn is_told(
     world: &World,
     sentinel: &ApplySentinel,
     health: Health,
@@ -93,7 +93,7 @@ async fn objects_of(world: &World, sentinel: &ApplySentinel) -> Outcome<Vec<Stri
     Ok(all)
 }
 
-fn all_five(name: &str) -> Vec<String> {
+pub(crate) fn all_five(name: &str) -> Vec<String> {
     vec![
         format!("CiliumNetworkPolicy {name}-gossip-lan"),
         format!("Deployment {name}"),
@@ -103,7 +103,7 @@ fn all_five(name: &str) -> Vec<String> {
     ]
 }
 
-async fn has(world: &World, sentinel: &ApplySentinel, expected: &[String]) -> Outcome {
+pub(crate) async fn has(world: &World, sentinel: &ApplySentinel, expected: &[String]) -> Outcome {
     let what = format!("{} objects of {}", expected.len(), sentinel.k8s_name);
     eventually(&what, limits::LONG, async || {
         let found = objects_of(world, sentinel).await;
@@ -117,7 +117,7 @@ async fn has(world: &World, sentinel: &ApplySentinel, expected: &[String]) -> Ou
     .await
 }
 
-async fn settled_cursor(agent: &Agent, controller: &str, version: u64) -> Outcome {
+pub(crate) async fn settled_cursor(agent: &Agent, controller: &str, version: u64) -> Outcome {
     let series = format!("krane_stream_cursor{{controller=\"{controller}\"}}");
     eventually(
         &format!("{series} is {version}"),

@@ -35,6 +35,12 @@ impl Clock {
         Timestamp::from_second(seconds).map_or_else(|_| String::new(), |time| time.to_string())
     }
 
+    /// The time of day in seconds since the Unix epoch.
+    pub(super) fn unix_seconds(&self) -> u64 {
+        let seconds = (Self::now() - self.start).as_secs();
+        BEGINNING.unsigned_abs() + seconds
+    }
+
     /// When a timestamp is over, on tokio's clock.
     pub(super) fn instant(&self, timestamp: &str) -> Option<Instant> {
         let seconds = timestamp.parse::<Timestamp>().ok()?.as_second() - BEGINNING;

@@ -8,4 +8,5 @@
 mod contract;
 mod deployments;
 mod edits;
+mod leases;
 mod life;

@@ -58,13 +58,18 @@ pub enum Change {
     Put(Value),
 }
 
-/// Every edit that krane undoes of an object of this kind.
+/// Every edit that krane undoes of this object.
 pub fn undone(object: &Rendered) -> Vec<Edit> {
-    match object.reference.resource {
+    undone_of(object.reference.resource, &object.body)
+}
+
+/// The same, of a live object of this kind or one as it is rendered.
+pub fn undone_of(resource: Resource, object: &Value) -> Vec<Edit> {
+    match resource {
         Resource::ReplicaSet => [&REPLICA_SET_EDITS[..], &REPLICA_SET_INTRUSIONS].concat(),
         Resource::Deployment => [&DEPLOYMENT_EDITS[..], &DEPLOYMENT_INTRUSIONS].concat(),
         Resource::Service => {
-            let is_headless = object.body["spec"]["clusterIP"] == "None";
+            let is_headless = object["spec"]["clusterIP"] == "None";
             let of_its_kind = if is_headless {
                 &HEADLESS_INTRUSIONS[..]
             } else {

@@ -12,6 +12,7 @@
 
 pub mod applies;
 pub mod edits;
+pub mod leases;
 pub mod memory;
 pub mod other;
 pub mod reads;

@@ -4,6 +4,8 @@ mod change;
 
 use std::time::Duration;
 
+use krane_domain::object::Resource;
+use krane_testcontract::edits::undone_of;
 use kube::{
     Api, ResourceExt as _,
     api::{ApiResource, DeleteParams, DynamicObject},
@@ -15,17 +17,22 @@ use crate::{Api as Admin, Failure, Outcome, eventually, limits};
 
 pub use change::carry_out;
 pub use krane_testcontract::edits::{
-    AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS, Change, Edit, NAMESPACE_EDITS, POLICY_EDITS,
-    POLICY_INTRUSIONS, REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS, SECRET_EDITS, SECRET_INTRUSIONS,
+    AUTOSCALER_EDITS, AUTOSCALER_INTRUSIONS, Change, DEPLOYMENT_EXEMPT, Edit, NAMESPACE_EDITS,
+    POLICY_EDITS, POLICY_INTRUSIONS, REPLICA_SET_EDITS, REPLICA_SET_INTRUSIONS, SECRET_EDITS,
+    SECRET_INTRUSIONS,
 };
 
 /// Generous beside the 250 ms it should take.
 const RECOVERY: Duration = Duration::from_secs(12);
 
+/// Counts the rollouts of a Deployment.
+const ROLLOUTS: &str = "deployment.kubernetes.io/revision";
+
 /// An object that edits are tried on.
 #[derive(Clone)]
 pub struct Victim {
     api: Api<DynamicObject>,
+    resource: Resource,
     namespace: String,
     name: String,
     what: String,
@@ -36,60 +43,66 @@ pub struct Victim {
 impl Victim {
     /// A `ReplicaSet`.
     pub async fn replica_set(admin: &Admin, namespace: &str, name: &str) -> Outcome<Self> {
-        Self::new(admin, ("apps", "v1", "ReplicaSet"), Some(namespace), name).await
+        Self::of(admin, Resource::ReplicaSet, namespace, name).await
     }
 
     /// A `HorizontalPodAutoscaler`.
     pub async fn autoscaler(admin: &Admin, namespace: &str, name: &str) -> Outcome<Self> {
-        let kind = ("autoscaling", "v2", "HorizontalPodAutoscaler");
-        Self::new(admin, kind, Some(namespace), name).await
+        Self::of(admin, Resource::HorizontalPodAutoscaler, namespace, name).await
     }
 
     /// A `CiliumNetworkPolicy`.
     pub async fn policy(admin: &Admin, namespace: &str, name: &str) -> Outcome<Self> {
-        Self::new(
-            admin,
-            ("cilium.io", "v2", "CiliumNetworkPolicy"),
-            Some(namespace),
-            name,
-        )
-        .await
+        Self::of(admin, Resource::CiliumNetworkPolicy, namespace, name).await
     }
 
     /// A Secret.
     pub async fn secret(admin: &Admin, namespace: &str, name: &str) -> Outcome<Self> {
-        Self::new(admin, ("", "v1", "Secret"), Some(namespace), name).await
+        Self::of(admin, Resource::Secret, namespace, name).await
     }
 
     /// A Namespace.
     pub async fn namespace(admin: &Admin, name: &str) -> Outcome<Self> {
-        Self::new(admin, ("", "v1", "Namespace"), None, name).await
+        // In the audit log it is within itself.
+        Self::of(admin, Resource::Namespace, name, name).await
     }
 
-    async fn new(
+    /// An object of any kind.
+    pub async fn of(
         admin: &Admin,
-        (group, version, kind): (&str, &str, &str),
-        namespace: Option<&str>,
+        resource: Resource,
+        namespace: &str,
         name: &str,
     ) -> Outcome<Self> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        let api = match namespace {
-            Some(namespace) => Api::namespaced_with(admin.client(), namespace, &resource),
-            None => Api::all_with(admin.client(), &resource),
+        let (group, version) = (resource.group(), resource.version());
+        let gvk = GroupVersionKind::gvk(group, version, resource.kind());
+        let kind = ApiResource::from_gvk_with_plural(&gvk, resource.plural());
+        let api = if resource.is_namespaced() {
+            Api::namespaced_with(admin.client(), namespace, &kind)
+        } else {
+            Api::all_with(admin.client(), &kind)
         };
-        let intact = serde_json::to_value(api.get(name).await?)?;
-        let what = format!(
-            "{kind} {}{name}",
-            namespace.map(|n| format!("{n}/")).unwrap_or_default()
-        );
-        Ok(Self {
+        let mut victim = Self {
             api,
-            // Of a Namespace the audit log has its own name.
-            namespace: namespace.unwrap_or(name).to_owned(),
+            resource,
+            namespace: namespace.to_owned(),
             name: name.to_owned(),
-            what,
-            intact,
-        })
+            what: format!("{} {namespace}/{name}", resource.kind()),
+            intact: Value::Null,
+        };
+        victim.accept().await?;
+        Ok(victim)
+    }
+
+    /// Every edit that krane must undo of it.
+    pub fn edits(&self) -> Vec<Edit> {
+        undone_of(self.resource, &self.intact)
+    }
+
+    /// As it is now it is right.
+    pub async fn accept(&mut self) -> Outcome {
+        self.intact = serde_json::to_value(self.api.get(&self.name).await?)?;
+        Ok(())
     }
 
     /// Carries the edit out; the object is then as somebody else wants it.
@@ -191,8 +204,9 @@ impl Victim {
 /// Spec or data, owners, our labels and our annotations must be the same; labels and annotations of others may be there.
 fn difference(intact: &Value, live: &Value) -> Result<(), String> {
     for part in ["spec", "specs", "type", "data", "immutable"] {
-        if intact.get(part) != live.get(part) {
-            return Err(first_difference(part, &intact[part], &live[part]));
+        let (intact, live) = (chosen(intact, part), chosen(live, part));
+        if intact != live {
+            return Err(first_difference(part, &intact, &live));
         }
     }
     let owners = |object: &Value| object["metadata"]["ownerReferences"].clone();
@@ -201,13 +215,26 @@ fn difference(intact: &Value, live: &Value) -> Result<(), String> {
     }
     for part in ["labels", "annotations"] {
         let (ours, there) = (&intact["metadata"][part], &live["metadata"][part]);
-        for (key, value) in ours.as_object().into_iter().flatten() {
+        let ours = ours.as_object().into_iter().flatten();
+        for (key, value) in ours.filter(|(key, _)| *key != ROLLOUTS) {
             if there.get(key) != Some(value) {
                 return Err(format!("{part}.{key} is {:?}, not {value}", there.get(key)));
             }
         }
     }
     Ok(())
+}
+
+/// A part of an object without the addresses that the API server has chosen for it.
+fn chosen(object: &Value, part: &str) -> Value {
+    let mut part = object[part].clone();
+    if part["clusterIP"] != "None"
+        && let Some(fields) = part.as_object_mut()
+    {
+        fields.remove("clusterIP");
+        fields.remove("clusterIPs");
+    }
+    part
 }
 
 fn first_difference(path: &str, intact: &Value, live: &Value) -> String {

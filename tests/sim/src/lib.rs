@@ -18,6 +18,7 @@ mod ledger;
 mod plan;
 mod ports;
 mod quiet;
+mod rivals;
 mod run;
 mod scenario;
 mod script;
@@ -33,6 +34,7 @@ pub use plan::{
     ACTORS, ActorFault, CallFault, EventFault, Fault, Intensity, MessageFault, Plan, WORKERS,
     WorldFault, at_random, workers_of,
 };
+pub use rivals::{Rivalry, STRIKES, rivalry};
 pub use run::{Outcome, Setup, run};
 pub use scenario::{Scenario, scenario_asked_for, scenarios, setup, words};
 pub use script::{POLICIES, SENTINELS, Script, Step, Variant};

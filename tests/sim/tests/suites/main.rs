@@ -1,6 +1,6 @@
 //! The suites over the whole agent in memory. `KRANE_SEEDS` says how many seeds, `KRANE_SWEEP=all`
 //! that sweeps leave nothing out, `core` that those of crashes, streams and actors do not; `KRANE_SEED`, with `KRANE_PLAN` if wanted, repeats one seed and
-//! shows its trace.
+//! shows its trace; so does `KRANE_RIVALS` for two processes on one Lease.
 #![allow(
     clippy::expect_used,
     clippy::print_stdout,
@@ -11,6 +11,7 @@
 mod bugs;
 #[cfg(feature = "hooks")]
 mod isolation;
+mod rivals;
 mod seeds;
 #[cfg(feature = "hooks")]
 mod supervision;

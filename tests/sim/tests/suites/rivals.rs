@@ -1,0 +1,92 @@
+//! Two processes on one Lease (T9). `KRANE_RIVALS` repeats one seed and shows its trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use krane_testsim::{Rivalry, STRIKES, number, on_all_cores, rivalry};
+use parking_lot::Mutex;
+
+/// Seeds of the quick tier.
+const QUICK: u64 = 24;
+
+fn words(seed: u64, violation: &str) -> String {
+    format!("{violation}\n  KRANE_RIVALS={seed} scripts/sim two_processes")
+}
+
+fn repeat(seed: u64) {
+    let Rivalry {
+        violation, trace, ..
+    } = rivalry(seed, None);
+    for line in trace {
+        println!("{line}");
+    }
+    assert_eq!(violation, None);
+}
+
+#[test]
+fn two_processes_on_one_lease_never_write_at_once_and_one_of_them_does_everything() {
+    if let Some(seed) = number("KRANE_RIVALS") {
+        return repeat(seed);
+    }
+    let first = number("KRANE_FIRST_SEED").unwrap_or(1);
+    // One of these is worth many of one process alone, and takes as long.
+    let count = number("KRANE_SEEDS").map_or(QUICK, |seeds| (seeds / 20).max(QUICK));
+    let seeds: Vec<u64> = (first..first + count).collect();
+    let counts: Mutex<BTreeMap<&str, u64>> = Mutex::default();
+    let failures: Mutex<BTreeSet<String>> = Mutex::default();
+    let began = std::time::Instant::now();
+    on_all_cores(&seeds, |seed| {
+        let outcome = rivalry(*seed, None);
+        let mut counts = counts.lock();
+        for (what, count) in outcome.counts {
+            *counts.entry(what).or_default() += count;
+        }
+        let failure = outcome.violation.map(|text| words(*seed, &text));
+        failures.lock().extend(failure);
+    });
+    let counts = counts.into_inner();
+    println!("{count} seeds from {first} in {:.0?}", began.elapsed());
+    for (what, count) in &counts {
+        println!("  {count:>8}  {what}");
+    }
+    let failures = failures.into_inner();
+    for failure in &failures {
+        println!("FAILED {failure}");
+    }
+    assert!(failures.is_empty(), "see above");
+    let met = |what: &&str| counts.get(what).is_some_and(|count| *count > 0);
+    if count >= QUICK {
+        let came_of_it = ["handovers", "writes beside another holder"];
+        let missed: Vec<_> = STRIKES
+            .iter()
+            .chain(&came_of_it)
+            .filter(|it| !met(it))
+            .collect();
+        assert!(missed.is_empty(), "never met: {missed:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_rivalry() {
+    on_all_cores(&[1, 2, 3, 4], |seed| {
+        let (first, second) = (rivalry(*seed, None), rivalry(*seed, None));
+        assert_eq!(first.hash, second.hash, "KRANE_RIVALS={seed}");
+    });
+}
+
+#[cfg(feature = "hooks")]
+#[test]
+fn every_planted_defect_of_the_lease_is_found() {
+    use krane_domain::planted::Bug;
+    let missed = Mutex::new(Vec::new());
+    on_all_cores(&Bug::OF_THE_LEASE, |bug| {
+        let found = (1..=100).find_map(|seed| {
+            let text = rivalry(seed, Some(*bug)).violation?;
+            Some((seed, text))
+        });
+        println!("{bug:?}: {found:?}");
+        if found.is_none() {
+            missed.lock().push(*bug);
+        }
+    });
+    assert_eq!(missed.into_inner(), [], "nobody noticed");
+}
