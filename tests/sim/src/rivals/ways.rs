@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use krane_actors::lease::Leadership;
 use krane_actors::ports::{
-    Answer, Cluster, ControlPlane, LeaseFailure, Leases, Listed, Question, RpcFailure,
+    Answer, Cluster, ControlPlane, Deletion, LeaseFailure, Leases, Listed, Question, RpcFailure,
     RpcFailureKind, StreamEnd, StreamEvent, WatchEnd, WatchEvent,
 };
 use krane_domain::ids::Controller;
@@ -147,7 +147,7 @@ impl Cluster for ClusterWay {
         self.write("adopt", object, None, effect).await
     }
 
-    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<(), Refusal> {
+    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {
         let (client, reference, uid) = (self.client.clone(), object.clone(), uid.to_owned());
         let effect = async move { client.delete(&reference, &uid).await };
         self.write("delete", object, None, effect).await
