@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use self::views::Lagging;
+use self::views::Sight;
 use crate::ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
 
 /// A call the cluster took.
@@ -62,8 +62,7 @@ struct World {
     lists: usize,
     /// When each kind was listed or watched.
     looks: Vec<(Resource, Instant)>,
-    lagging: Option<Lagging>,
-    are_versions_old: bool,
+    sight: Sight,
     missing: Vec<Resource>,
     call_time: Duration,
     calls: usize,
@@ -450,14 +449,17 @@ impl Cluster for FakeCluster {
             world.silent.push((spec.resource, sender));
             return Ok(unfold(receiver));
         }
-        if world.are_versions_old {
-            let _ = sender.send(WatchEvent::Ended(WatchEnd::Expired));
-            return Ok(unfold(receiver));
-        }
         let from: u64 = resource_version.parse().expect("a version of this cluster");
-        if let Some(lagging) = &mut world.lagging {
-            lagging.wait(spec.resource, from, sender);
-            return Ok(unfold(receiver));
+        match &mut world.sight {
+            Sight::Clear => {}
+            Sight::Lagging(lagging) => {
+                lagging.wait(spec.resource, from, sender);
+                return Ok(unfold(receiver));
+            }
+            Sight::TooOld => {
+                let _ = sender.send(WatchEvent::Ended(WatchEnd::Expired));
+                return Ok(unfold(receiver));
+            }
         }
         for (version, resource, event) in &world.history {
             if *version > from && *resource == spec.resource {

@@ -242,12 +242,11 @@ async fn what_has_no_id_is_left_alone_and_named_to_nobody() {
                 Controller::Cilium => "unkey.com/networkpolicy.id",
             };
             let rendered = desired(&bad).render(&Rules::default(), None);
-            world.cluster.put(&rendered, |body| match id {
-                Some(id) => body["metadata"]["labels"][label] = json!(id),
-                None => {
-                    let labels = body["metadata"]["labels"].as_object_mut();
-                    labels.map(|labels| labels.remove(label));
-                }
+            world.cluster.put(&rendered, |body| {
+                let labels = body["metadata"]["labels"].as_object_mut();
+                let labels = labels.expect("it has labels");
+                labels.remove(label);
+                labels.extend(id.map(|id| (label.to_owned(), json!(id))));
             });
         }
         let writes = world.cluster.writes();

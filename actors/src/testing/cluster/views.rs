@@ -23,6 +23,17 @@ pub(crate) struct Past {
     version: u64,
 }
 
+/// What a server shows.
+#[derive(Default)]
+pub(super) enum Sight {
+    /// What is there.
+    #[default]
+    Clear,
+    Lagging(Lagging),
+    /// Whatever version a watch starts from is too old.
+    TooOld,
+}
+
 /// A server behind: lists show the past, watches nothing before it catches up.
 pub(super) struct Lagging {
     past: Past,
@@ -53,12 +64,12 @@ impl FakeCluster {
     /// From now on lists and watches are answered by a server that is behind.
     pub(crate) fn lag(&self, past: Past) {
         let waiting = Vec::new();
-        self.world.lock().lagging = Some(Lagging { past, waiting });
+        self.world.lock().sight = Sight::Lagging(Lagging { past, waiting });
     }
 
     pub(crate) fn catch_up(&self) {
         let mut world = self.world.lock();
-        let Some(lagging) = world.lagging.take() else {
+        let Sight::Lagging(lagging) = std::mem::take(&mut world.sight) else {
             return;
         };
         for (from, (resource, sender)) in lagging.waiting {
@@ -80,7 +91,11 @@ impl FakeCluster {
 
     /// Every watch, whatever it starts from, is told that its version is too old.
     pub(crate) fn expire_watches(&self, are_versions_old: bool) {
-        self.world.lock().are_versions_old = are_versions_old;
+        self.world.lock().sight = if are_versions_old {
+            Sight::TooOld
+        } else {
+            Sight::Clear
+        };
     }
 
     /// When each kind was listed or watched, in the order of it.
@@ -134,9 +149,9 @@ impl FakeCluster {
 impl World {
     /// What a list shows, and as of which version.
     pub(super) fn shown(&self) -> (&Objects, &Pods, u64) {
-        match &self.lagging {
-            Some(Lagging { past, .. }) => (&past.objects, &past.pods, past.version),
-            None => (&self.objects, &self.pods, self.version),
+        match &self.sight {
+            Sight::Lagging(Lagging { past, .. }) => (&past.objects, &past.pods, past.version),
+            Sight::Clear | Sight::TooOld => (&self.objects, &self.pods, self.version),
         }
     }
 }

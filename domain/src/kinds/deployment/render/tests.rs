@@ -363,14 +363,18 @@ fn a_changed_field_changes_its_documented_places_only() {
     let changed_paths = |before: &Rendered, after: &Rendered| -> Vec<String> {
         let live = applied(before, "uid-1", 7).unwrap_or_else(|error| panic!("{error}"));
         match decide(after, Some(&live), None, 0) {
-            Decision::InPlace => Vec::new(),
+            // In the selector is the id.
+            Decision::InPlace | Decision::Recreate { .. } => Vec::new(),
             Decision::Update { differences, .. } => {
                 let paths = differences.into_iter();
                 paths.map(|difference| difference.path).collect()
             }
-            // The id is in the selector.
-            Decision::Recreate { .. } => Vec::new(),
-            other => panic!("{other:?}"),
+            Decision::Create
+            | Decision::Adopt { .. }
+            | Decision::Terminating
+            | Decision::NotOurs
+            | Decision::Held { .. }
+            | Decision::Refuse(_) => panic!("neither in place nor to be changed"),
         }
     };
     let places: [fn(&ProtoField) -> &'static [&'static str]; 2] =
@@ -448,7 +452,9 @@ proptest! {
             prop_assert_eq!(at(body, "spec.template.spec.runtimeClassName"), &json!("gvisor"));
         }
         check_lists(&body);
-        dependants(&desired, &live).iter().for_each(|owned| check_lists(&owned.body));
+        for owned in dependants(&desired, &live) {
+            check_lists(&owned.body);
+        }
         let labels = at(&body, "metadata.labels").as_object().cloned().unwrap_or_default();
         for (key, value) in &labels {
             prop_assert!(is_label_value(value.as_str().unwrap_or("?")), "{} {}", key, value);
