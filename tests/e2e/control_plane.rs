@@ -161,7 +161,7 @@ fn check_call(call: &Event, method: &str, id: &str) {
     assert_eq!(call.protocol, "grpc");
 }
 
-/// unkeyed/unkey#5628.
+/// unkeyed/unkey d86e9fe802, PR #5826, #5628 (A08): a header set by hand was missing on some calls.
 #[tokio::test]
 async fn every_request_arrives_with_region_and_token_over_one_connection() {
     let mut peer = Peer::start().await;
@@ -220,7 +220,7 @@ async fn a_dropped_stream_is_given_up_while_it_is_silent() {
     assert_eq!(peer.event().await.kind, "gone");
 }
 
-/// unkeyed/unkey#4782.
+/// unkeyed/unkey e8385fab29, PR #4782 (A06): nobody looked at what a stream ended with.
 #[tokio::test]
 async fn a_refused_stream_is_told_with_its_code() {
     let mut peer = Peer::start().await;
@@ -248,7 +248,7 @@ async fn a_refused_stream_is_told_with_its_code() {
     }
 }
 
-/// unkeyed/unkey#4782.
+/// unkeyed/unkey e8385fab29, PR #4782 (A06): nobody looked at what a stream ended with.
 #[tokio::test]
 async fn every_end_of_an_open_stream_is_told() {
     let mut peer = Peer::start().await;
@@ -283,7 +283,7 @@ async fn a_path_that_is_not_served_finds_nothing() {
     );
 }
 
-/// tursodatabase/libsql#337, grpc/grpc-rust#1353.
+/// tursodatabase/libsql#337, grpc/grpc-rust#1353 (B41): a default limit ended every stream.
 #[tokio::test]
 async fn five_megabytes_pass_and_seventy_are_loud() {
     let mut peer = Peer::start().await;
@@ -304,7 +304,7 @@ async fn five_megabytes_pass_and_seventy_are_loud() {
     plane.heartbeat().await.unwrap();
 }
 
-/// hyperium/hyper#2500, stellar/go-stellar-sdk#573.
+/// hyperium/hyper#2500, stellar/go-stellar-sdk#573 (B39): a GOAWAY was fatal, or lost.
 #[tokio::test]
 async fn a_server_that_shuts_down_ends_streams_and_is_missed() {
     let mut peer = Peer::start().await;
@@ -338,7 +338,7 @@ async fn a_killed_server_ends_streams_at_once() {
     }
 }
 
-/// connectrpc/connect-es#463, restatedev/restate#3816.
+/// connectrpc/connect-es#463, bvis/aegis-hass PR #247, restatedev/restate PR #3816 (B38): silence for ever.
 #[tokio::test]
 async fn a_frozen_server_is_noticed_within_twenty_seconds() {
     let mut peer = Peer::start().await;

@@ -27,7 +27,7 @@ fn writes(call: &Call, state: &ApplyDeployment) -> bool {
     call.writes("replicasets") && call.name == state.k8s_name
 }
 
-/// unkeyed/unkey bdb79b273c, PR #7098: a change that failed for a passing reason was skipped, and the cursor
+/// unkeyed/unkey bdb79b273c, PR #7098 (A01): a change that failed for a passing reason was skipped, and the cursor
 /// moved past it. D3: no watch request may name a version that is not applied.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_passing_failure_is_not_skipped_and_the_cursor_waits_below_it() -> Outcome {
@@ -96,7 +96,7 @@ async fn a_passing_failure_is_not_skipped_and_the_cursor_waits_below_it() -> Out
     agent.stop().await
 }
 
-/// unkeyed/unkey PR #5624, 0587420153: a live change waited behind the replay of everything.
+/// unkeyed/unkey 0587420153, PR #5624 (A04): a live change waited behind the replay of everything.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_live_change_overtakes_a_replay_and_requests_stay_bounded() -> Outcome {
     const REPLAYED: usize = 500;
@@ -172,7 +172,7 @@ fn most_in_flight(records: &[Recorded]) -> i32 {
     })
 }
 
-/// unkeyed/unkey 1ca1128c6a, PR #5309: the workload was created before what it names. The policy comes first.
+/// unkeyed/unkey 1ca1128c6a, PR #5309 (A15): the workload was created before what it names. The policy comes first.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_a_pod_names_is_in_place_before_its_workload() -> Outcome {
     let world = world().await?;
@@ -214,7 +214,7 @@ async fn everything_a_pod_names_is_in_place_before_its_workload() -> Outcome {
     agent.stop().await
 }
 
-/// unkeyed/unkey fb7501c734, PR #5833: 429 with Retry-After on a tenth of all calls.
+/// unkeyed/unkey fb7501c734, PR #5833; 0587420153, PR #5624 (A20): 429 with Retry-After on a tenth of all calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn being_told_to_wait_loses_nothing_and_is_obeyed() -> Outcome {
     let world = world().await?;
@@ -297,7 +297,7 @@ async fn being_told_to_wait_loses_nothing_and_is_obeyed() -> Outcome {
     agent.stop().await
 }
 
-/// Level-triggered rule, burst: each queued event was worked off although only the last mattered.
+/// Level-triggered rule, burst (C15): each queued event was worked off although only the last mattered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_of_one_object_costs_few_writes_and_delays_no_other() -> Outcome {
     let world = world().await?;
@@ -350,7 +350,7 @@ async fn a_burst_of_one_object_costs_few_writes_and_delays_no_other() -> Outcome
     agent.stop().await
 }
 
-/// Anvil, lost reply: the write took effect and its answer was lost; the retry meets its own result.
+/// Anvil, lost reply (C17): the write took effect and its answer was lost; the retry meets its own result.
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_answers_of_first_writes_change_nothing() -> Outcome {
     let world = world().await?;

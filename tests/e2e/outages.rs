@@ -97,7 +97,7 @@ async fn catches_up(world: &World, changes: &Changes, since: Instant) -> Outcome
     Ok([applied, since.elapsed(), made.elapsed()])
 }
 
-/// rabbitmq/cluster-operator#709: the agent ended when the API server did, and rolled everything on its return.
+/// rabbitmq/cluster-operator#709 (B11): the agent ended when the API server did, and rolled everything on its return.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_that_was_killed_finds_krane_alive_and_catching_up() -> Outcome {
     let world = World::own(KRANE, Options::default(), Quiet::Beside).await?;
@@ -197,8 +197,8 @@ async fn a_stopped_agent_catches_up_when_it_goes_on() -> Outcome {
     agent.stop().await
 }
 
-/// connectrpc/connect-es#463, bvis/aegis-hass PR #247, restatedev/restate PR #3816: the link drops silently, the
-/// reader waits for ever.
+/// connectrpc/connect-es#463, bvis/aegis-hass PR #247, restatedev/restate PR #3816 (B38): the link drops silently,
+/// the reader waits for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silently_dead_link_is_replaced_and_the_cursor_is_kept() -> Outcome {
     let world = crate::world().await?;
@@ -227,13 +227,18 @@ async fn a_silently_dead_link_is_replaced_and_the_cursor_is_kept() -> Outcome {
     agent.stop().await
 }
 
-/// unkeyed/unkey PR #4782: the code a stream ended with was never looked at.
+/// unkeyed/unkey e8385fab29, PR #4782 (A06): the code a stream ended with was never looked at.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_end_of_a_stream_is_counted_by_code_and_followed_by_a_calm_reconnect() -> Outcome {
     let world = crate::world().await?;
     let watch = Method::Watch(Kind::Deployments);
     for code in [Code::Unauthenticated, Code::PermissionDenied, Code::Ok] {
         world.control.fail(watch, code, u32::MAX);
+        let others = [Kind::Sentinels, Kind::Policies];
+        let opened = |seen: &krane_sim::control_plane::Seen| {
+            others.map(|kind| seen.of(Method::Watch(kind)).count())
+        };
+        let before_start = world.control.look(opened);
         let agent = world.agent().start().await?;
         let before = world.control.look(|seen| seen.of(watch).count());
         let arrivals = |seen: &krane_sim::control_plane::Seen| {
@@ -255,6 +260,8 @@ async fn every_end_of_a_stream_is_counted_by_code_and_followed_by_a_calm_reconne
                 "{code:?}: again after {pause:?}"
             );
         }
+        let others = world.control.look(opened);
+        assert_eq!(others, before_start.map(|count| count + 1), "{code:?}");
         let name = if code == Code::Unauthenticated {
             "unauthenticated"
         } else if code == Code::PermissionDenied {

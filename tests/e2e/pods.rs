@@ -120,7 +120,7 @@ async fn is_told(
     Ok(started.elapsed())
 }
 
-/// unkeyed/unkey 8b161adf66, PR #5328: the ReplicaSet was watched and not its pods.
+/// unkeyed/unkey 8b161adf66, PR #5328 (A25): the ReplicaSet was watched and not its pods.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_is_told_at_each_change_whatever_its_replica_set_does() -> Outcome {
     let world = world().await?;
@@ -148,7 +148,7 @@ async fn a_pod_is_told_at_each_change_whatever_its_replica_set_does() -> Outcome
     agent.stop().await
 }
 
-/// unkeyed/unkey fb7501c734, PR #5833: a starting pod was failed, a cold one took traffic.
+/// unkeyed/unkey fb7501c734, PR #5833 (A26): a starting pod was failed, a cold one took traffic.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_state_of_a_pod_is_told_by_the_rule() -> Outcome {
     let world = world().await?;
@@ -179,7 +179,7 @@ async fn every_state_of_a_pod_is_told_by_the_rule() -> Outcome {
     agent.stop().await
 }
 
-/// unkeyed/unkey 1285ff3b24, PR #6968: each replaced pod left a dead instance in the report for ever.
+/// unkeyed/unkey 1285ff3b24, PR #6968 (A27): each replaced pod left a dead instance in the report for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn finished_pods_are_told_no_more_and_no_pod_at_all_is_told_too() -> Outcome {
     let world = world().await?;
@@ -210,7 +210,7 @@ async fn finished_pods_are_told_no_more_and_no_pod_at_all_is_told_too() -> Outco
     agent.stop().await
 }
 
-/// linkerd/linkerd2#5394, PR #5412: a finished pod's address belongs to somebody else.
+/// linkerd/linkerd2#5394, PR #5412 (B13): a finished pod's address belongs to somebody else.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_was_given_on_is_told_for_its_new_owner_only() -> Outcome {
     let world = world().await?;
@@ -242,7 +242,7 @@ async fn an_address_that_was_given_on_is_told_for_its_new_owner_only() -> Outcom
     agent.stop().await
 }
 
-/// knative/serving#12048, #11337: the status stayed READY while all pods crash-looped.
+/// knative/serving#12048, #11337 (B17): the status stayed READY while all pods crash-looped.
 #[tokio::test(flavor = "multi_thread")]
 async fn flapping_pods_are_told_at_every_flip() -> Outcome {
     let world = world().await?;
@@ -292,7 +292,7 @@ async fn flapping_pods_are_told_at_every_flip() -> Outcome {
     agent.stop().await
 }
 
-/// unkeyed/unkey 5084861c76, PR #5214: CPU and memory in reports were always 0.
+/// unkeyed/unkey 5084861c76, PR #5214; 0fee273ab0 (A33): CPU and memory in reports were always 0.
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_carry_the_limits_of_the_container() -> Outcome {
     let world = world().await?;
@@ -323,12 +323,14 @@ async fn reports_carry_the_limits_of_the_container() -> Outcome {
     agent.stop().await
 }
 
-/// unkeyed/unkey 152f760a48, PR #6561: a toleration that does not match its taint. All nodes of the test cluster
-/// are tainted.
+/// unkeyed/unkey 152f760a48, PR #6561; 01902778cf; 58f79d68ca (A17): a toleration that does not match its taint.
+/// All nodes of the test cluster are tainted.
 #[tokio::test(flavor = "multi_thread")]
-async fn workloads_are_scheduled_on_the_nodes_for_customer_code() -> Outcome {
+async fn workloads_and_sentinels_are_scheduled_on_the_nodes_for_them() -> Outcome {
     let world = world().await?;
     let deployments = world.deployments(3, 1);
+    let front = samples::sentinel(&format!("{}-front", world.namespace(0)));
+    world.control.push(samples::apply_sentinel(front.clone()));
     let agent = start(&world, &deployments).await?;
     world
         .settles("all run", &deployments, &[], limits::LONG)
@@ -341,12 +343,25 @@ async fn workloads_are_scheduled_on_the_nodes_for_customer_code() -> Outcome {
             .unwrap_or_default();
         assert!(node.starts_with("untrusted-"), "{node}");
     }
+    let selector = format!("unkey.com/sentinel.id={}", front.sentinel_id);
+    let selector = ListParams::default().labels(&selector);
+    eventually("the sentinel has a node", limits::LONG, async || {
+        let pods = world.api.within::<Pod>("sentinel").list(&selector).await;
+        let mut pods = pods.map_err(|error| error.to_string())?.into_iter();
+        let node = pods.find_map(|pod| pod.spec?.node_name).unwrap_or_default();
+        if node.starts_with("sentinel-") {
+            Ok(())
+        } else {
+            Err(format!("it is on {node:?}"))
+        }
+    })
+    .await?;
     agent.stop().await
 }
 
 const UNREACHABLE: &str = "krane_reports_total{controller=\"deployments\",result=\"unreachable\"}";
 
-/// Level-triggered rule, edge lost: the report of the only change fails, and no later event comes.
+/// unkeyed/unkey 8b161adf66, pod_watch.go (C14), level-triggered rule, edge lost: the report of the only change fails, and no later event comes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_while_the_control_plane_is_away_is_told_when_it_is_back() -> Outcome {
     let world = world().await?;

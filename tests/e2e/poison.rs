@@ -13,7 +13,7 @@ const NAMESPACES: usize = 20;
 /// After this a lane is cut off.
 const LANE_DEADLINE: Duration = Duration::from_secs(90);
 
-/// D4, and slawlor/ractor#282: an invalid state, one that does not decode and one whose lane panics each stay
+/// slawlor/ractor#282 (B49), D4: an invalid state, one that does not decode and one whose lane panics each stay
 /// alone in quarantine; the others take as long as without them.
 #[tokio::test(flavor = "multi_thread")]
 async fn poison_and_a_panicking_lane_delay_nobody() -> Outcome {

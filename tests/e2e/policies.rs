@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Service;
 use krane_proto::ctrl::v1::ApplyCiliumNetworkPolicy;
-use krane_sim::control_plane::{Answer, Kind, samples};
+use krane_sim::control_plane::{Answer, Asked, Kind, Method, Request, Seen, samples};
 use krane_testcluster::Options;
 use krane_testharness::{Agent, Outcome, Quiet, World, eventually, limits};
 use kube::ResourceExt as _;
@@ -144,6 +144,16 @@ async fn edits_are_undone_and_what_is_unknown_goes() -> Outcome {
     })
     .await?;
     is_there(&world, "kept").await?;
+    let is_asked = |seen: &Seen| {
+        let mut asked = seen.of(Method::Desired(Kind::Policies));
+        let id = &kept.cilium_network_policy_id;
+        let is_about = |request: &Request| matches!(&request.asked, Asked::Desired { id: about } if about == id);
+        asked.any(is_about).then_some(())
+    };
+    world
+        .control
+        .wait_for("kept is asked about by its id", limits::LONG, is_asked)
+        .await?;
     agent.stop().await
 }
 

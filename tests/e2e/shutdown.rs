@@ -8,7 +8,8 @@ use tokio::time::sleep;
 
 use crate::world;
 
-/// tenequm/pond PR #198: only Ctrl-C was handled. unkeyed/unkey PR #4782: streams were not closed.
+/// tenequm/pond PR #198 (B53): only Ctrl-C was handled. unkeyed/unkey 1953c75247, PR #4782 (A64): streams were not
+/// closed.
 #[tokio::test(flavor = "multi_thread")]
 async fn either_signal_ends_it_with_code_0_and_streams_closed() -> Outcome {
     let world = world().await?;
@@ -88,7 +89,7 @@ async fn a_sigterm_amid_applies_ends_it_in_time_and_the_next_start_finishes() ->
     agent.stop().await
 }
 
-/// unkeyed/unkey PR #4782: stopping twice closed a closed channel.
+/// unkeyed/unkey 1953c75247, PR #4782 (A64): stopping twice closed a closed channel.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_at_once_changes_nothing() -> Outcome {
     let world = world().await?;
@@ -109,7 +110,7 @@ async fn a_second_signal_at_once_changes_nothing() -> Outcome {
     Ok(())
 }
 
-/// unkeyed/unkey PR #4782: SIGTERM before the start has finished, here while the first lists wait.
+/// unkeyed/unkey 1953c75247, PR #4782 (A64): SIGTERM before the start has finished, here while the first lists wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_before_the_first_lists_ends_it_with_code_0() -> Outcome {
     let world = world().await?;

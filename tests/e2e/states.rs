@@ -34,7 +34,7 @@ async fn replica_set(world: &World, deployment: &ApplyDeployment) -> Outcome<Rep
     Ok(sets.get(&deployment.k8s_name).await?)
 }
 
-/// unkeyed/unkey 34e6be4844, PR #4030: deleting what is gone already was an error, which blocked the caller.
+/// unkeyed/unkey 34e6be4844, PR #4030 (A11): deleting what is gone already was an error, which blocked the caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_what_never_was_is_a_success_and_is_told() -> Outcome {
     let world = world().await?;
@@ -57,7 +57,7 @@ async fn deleting_what_never_was_is_a_success_and_is_told() -> Outcome {
     agent.stop().await
 }
 
-/// fluxcd/flux2#2386, D11c: a selector cannot change. Within one tenant the object is replaced, otherwise the
+/// fluxcd/flux2#2386 (B29), D11c: a selector cannot change. Within one tenant the object is replaced, otherwise the
 /// state is set aside; others go on.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_selector_replaces_within_a_tenant_and_is_refused_across() -> Outcome {
@@ -90,7 +90,7 @@ async fn another_selector_replaces_within_a_tenant_and_is_refused_across() -> Ou
     agent.stop().await
 }
 
-/// mogenius/renovate-operator#616, trivy-operator#757: an object over the size limit is tried for ever.
+/// mogenius/renovate-operator#616, aquasecurity/trivy-operator#757 (B32): an object over the size limit is tried for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_over_the_size_limit_is_set_aside_and_the_next_applied() -> Outcome {
     let world = world().await?;
@@ -106,7 +106,7 @@ async fn an_object_over_the_size_limit_is_set_aside_and_the_next_applied() -> Ou
     agent.stop().await
 }
 
-/// kubernetes/kubernetes#131147: the port number is the key of its list; another manager owns the entry, too.
+/// kubernetes/kubernetes#131147 (B22): the port number is the key of its list; another manager owns the entry, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_port_replaces_the_old_one_whoever_touched_it() -> Outcome {
     let world = world().await?;
@@ -164,7 +164,7 @@ async fn a_changed_port_replaces_the_old_one_whoever_touched_it() -> Outcome {
     agent.stop().await
 }
 
-/// fluxcd/kustomize-controller#486, #558, PR #527: what others touched stays after we no longer want it.
+/// fluxcd/kustomize-controller#486, #558, PR #527 (B25): what others touched stays after we no longer want it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_probe_that_is_no_longer_wanted_is_gone_although_others_edited_it() -> Outcome {
     let world = world().await?;
@@ -214,7 +214,7 @@ async fn a_probe_that_is_no_longer_wanted_is_gone_although_others_edited_it() ->
     agent.stop().await
 }
 
-/// Altinity/clickhouse-operator#1904: `2048Mi` and `2Gi` were compared as text.
+/// Altinity/clickhouse-operator#1904 (B27): `2048Mi` and `2Gi` were compared as text.
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_passes_over_objects_that_are_spelled_otherwise_write_nothing() -> Outcome {
     let world = world().await?;
@@ -265,7 +265,7 @@ async fn ten_passes_over_objects_that_are_spelled_otherwise_write_nothing() -> O
     agent.stop().await
 }
 
-/// Acto, xlab-uiuc/acto bugs.md: a changed field does nothing, or changing it back does not restore the object.
+/// xlab-uiuc/acto, bugs.md (C10): a changed field does nothing, or changing it back does not restore the object.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_field_has_its_effect_and_gives_it_back() -> Outcome {
     type Change = (&'static str, fn(&mut ApplyDeployment));

@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::states::metric_is;
 use crate::world;
 
-/// unkeyed/unkey ce0572d7b7, PR #4991: NOT_FOUND for an existing workload was only logged. D6, D7: three may go,
-/// more at once are held.
+/// unkeyed/unkey ce0572d7b7, PR #4991 (A38): NOT_FOUND for an existing workload was only logged. D6, D7: three may
+/// go, more at once are held.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_control_plane_no_longer_knows_goes_but_never_much_at_once() -> Outcome {
     let world = world().await?;
@@ -65,7 +65,7 @@ async fn what_the_control_plane_no_longer_knows_goes_but_never_much_at_once() ->
     agent.stop().await
 }
 
-/// unkeyed/unkey 36b5384c3a: an empty id in a report or question could wipe or claim others.
+/// unkeyed/unkey 36b5384c3a (A30): an empty id in a report or question could wipe or claim others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_set_without_an_id_is_left_alone_and_named_to_nobody() -> Outcome {
     let world = world().await?;
@@ -143,12 +143,12 @@ async fn a_replica_set_without_an_id_is_left_alone_and_named_to_nobody() -> Outc
             .iter()
             .filter(|line| line.json().to_string().contains(name))
             .count();
-        assert!(told <= 1, "{name} is named {told} times");
+        assert_eq!(told, 1, "{name} is named {told} times");
     }
     agent.stop().await
 }
 
-/// unkeyed/unkey 8b161adf66, PR #5328: what was last told survived the delete.
+/// unkeyed/unkey 8b161adf66, PR #5328 (A37): what was last told survived the delete.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workload_that_comes_back_is_told_again() -> Outcome {
     let world = world().await?;
@@ -175,7 +175,7 @@ async fn a_workload_that_comes_back_is_told_again() -> Outcome {
     agent.stop().await
 }
 
-/// hashicorp/nomad#16381: after each restart everything was told at once, which became a stampede.
+/// hashicorp/nomad#16381 (B18): after each restart everything was told at once, which became a stampede.
 #[tokio::test(flavor = "multi_thread")]
 async fn restarts_tell_everything_without_a_stampede() -> Outcome {
     let world = world().await?;

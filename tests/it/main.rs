@@ -2,6 +2,7 @@
 
 mod admin;
 mod allow_deletes;
+mod cases;
 mod cluster_edge;
 mod control_plane;
 mod control_plane_contract;

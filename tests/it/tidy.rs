@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use krane::settings::{KEYS, UNUSED};
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Every Rust file below a folder, with its text; `tests` folders and files only when asked for.
-fn sources(folder: &str, with_tests: bool) -> Vec<(PathBuf, String)> {
+pub(crate) fn sources(folder: &str, with_tests: bool) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
@@ -325,7 +325,7 @@ fn marks(text: &str) -> BTreeSet<String> {
     words.filter(is_mark).map(str::to_owned).collect()
 }
 
-const CODE: [&str; 6] = ["actors", "domain", "proto", "sim", "src", "tests"];
+pub(crate) const CODE: [&str; 6] = ["actors", "domain", "proto", "sim", "src", "tests"];
 
 /// A comment must not send anybody to a paper that is not here.
 #[test]

@@ -1,5 +1,6 @@
 //! A small cluster.
 
+mod finalizers;
 mod scale;
 mod views;
 
@@ -174,21 +175,6 @@ impl FakeCluster {
     }
 
     /// Somebody deletes an object by hand.
-    /// A finalizer holds this object from now on: what deletes it only marks it.
-    pub(crate) fn hold(&self, reference: &ObjectRef) {
-        self.world.lock().finalized.insert(reference.clone());
-    }
-
-    /// The finalizer is removed; what was marked goes.
-    pub(crate) fn let_go(&self, reference: &ObjectRef) {
-        let mut world = self.world.lock();
-        world.finalized.remove(reference);
-        let marked = world.objects.get(reference);
-        if marked.is_some_and(|live| live.is_terminating) {
-            world.delete(reference);
-        }
-    }
-
     pub(crate) fn remove(&self, reference: &ObjectRef) {
         let mut world = self.world.lock();
         world.delete(reference);
@@ -305,22 +291,6 @@ impl World {
         };
         self.tell(live.reference.resource, &event);
         live
-    }
-
-    /// Deletes, or marks what a finalizer holds.
-    fn begin_delete(&mut self, reference: &ObjectRef) -> Deletion {
-        if !self.finalized.contains(reference) {
-            self.delete(reference);
-            return Deletion::Gone;
-        }
-        self.version += 1;
-        if let Some(live) = self.objects.get_mut(reference) {
-            live.is_terminating = true;
-            live.resource_version = self.version;
-            let marked = WatchEvent::Applied(Item::Object(live.clone()));
-            self.tell(reference.resource, &marked);
-        }
-        Deletion::Begun
     }
 
     fn delete(&mut self, reference: &ObjectRef) {

@@ -74,6 +74,8 @@ fn sentinels() -> Vec<SentinelInput> {
     vec![full, small, long]
 }
 
+/// kubernetes/kubernetes#105610, #39188, #118725 (B21): of the two gossip ports, one number with two protocols, none
+/// is lost by the second apply.
 #[tokio::test]
 async fn everything_of_a_sentinel_is_taken_and_stays() {
     let world = world("everything_of_a_sentinel").await;

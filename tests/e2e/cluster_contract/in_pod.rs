@@ -39,7 +39,7 @@ fn own_namespace() -> ObjectRef {
     ObjectRef::new(Resource::Namespace, "", KRANE)
 }
 
-/// rustls/rustls#2070: the only crypto provider is found without a call.
+/// aws/network-flow-monitor-agent PR #43, rustls/rustls#2070 (B48): the only crypto provider is found without a call.
 #[tokio::test]
 async fn the_pods_own_account_is_enough() {
     let running = running().await;

@@ -5,7 +5,7 @@ use krane_testharness::{Action, Call, Outcome, Proxy, limits};
 
 use crate::world;
 
-/// Sieve, intermediate state of the deployment path: killed at each write of one new deployment, before it was
+/// Sieve, intermediate state of the deployment path (C07): killed at each write of one new deployment, before it was
 /// sent and after it took effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_at_each_write_of_a_state_is_finished_by_the_next_start() -> Outcome {
@@ -53,7 +53,7 @@ async fn a_crash_at_each_write_of_a_state_is_finished_by_the_next_start() -> Out
     Ok(())
 }
 
-/// Sieve, the last step of the same path: killed between the write and the report.
+/// Sieve, the last step of the same path (C07): killed between the write and the report.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_before_the_report_is_made_good_by_the_next_start() -> Outcome {
     let world = world().await?;
@@ -79,7 +79,7 @@ async fn a_crash_before_the_report_is_made_good_by_the_next_start() -> Outcome {
     agent.stop().await
 }
 
-/// Sieve, intermediate state of the delete path: the object is deleted, and nobody was told.
+/// Sieve, intermediate state of the delete path (C08): the object is deleted, and nobody was told.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_between_delete_and_report_is_made_good_by_the_next_start() -> Outcome {
     let world = world().await?;

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use crate::world;
 
-/// kubernetes-client/python#1768, kubernetes/kubernetes#77651: the token on disk is replaced, the old one is
-/// refused from then on.
+/// kubernetes-client/python#1768, kubernetes/kubernetes#77651 (B43): the token on disk is replaced, the old one
+/// is refused from then on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replaced_token_is_used_and_nothing_restarts() -> Outcome {
     let world = world().await?;

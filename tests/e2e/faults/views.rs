@@ -11,7 +11,7 @@ use crate::world;
 
 use super::through;
 
-/// Anvil/Sieve, start order: an empty view that is not filled yet looks like "nothing exists".
+/// Anvil and Sieve, start order (C18): an empty view that is not filled yet looks like "nothing exists".
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_concluded_before_the_first_lists() -> Outcome {
     let world = world().await?;
@@ -78,7 +78,7 @@ async fn nothing_is_concluded_before_the_first_lists() -> Outcome {
     agent.stop().await
 }
 
-/// Sieve, unobserved state, instaclustr/cassandra-operator#398: what came and went while nobody looked.
+/// Sieve, unobserved state, instaclustr/cassandra-operator#398 (C05): what came and went while nobody looked.
 #[tokio::test(flavor = "multi_thread")]
 async fn deletions_that_no_event_told_of_are_found() -> Outcome {
     let world = world().await?;

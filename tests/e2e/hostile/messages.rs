@@ -72,7 +72,7 @@ fn shapes(version: u64) -> Vec<Vec<u8>> {
     ]
 }
 
-/// tursodatabase/libsql#337, grpc/grpc-rust#1353, D4, D4a: garbage of every shape and thousands of bad states
+/// tursodatabase/libsql#337, grpc/grpc-rust#1353 (B41), D4, D4a: garbage of every shape and thousands of bad states
 /// at once cost nobody else anything; each is named in the log.
 #[tokio::test(flavor = "multi_thread")]
 async fn garbage_of_every_shape_and_thousands_of_bad_states_cost_only_themselves() -> Outcome {
@@ -140,7 +140,8 @@ async fn garbage_of_every_shape_and_thousands_of_bad_states_cost_only_themselves
     agent.stop().await
 }
 
-/// D4; mogenius/renovate-operator#616: what is in quarantine does not fill the backlog, or bad states would stop the reading of good ones for ever.
+/// mogenius/renovate-operator#616, aquasecurity/trivy-operator#757 (B32), D4: what is in quarantine does not fill the
+/// backlog, or bad states would stop the reading of good ones for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_states_larger_than_the_backlog_do_not_stop_the_stream() -> Outcome {
     let world = world().await?;
@@ -254,7 +255,7 @@ async fn a_broken_update_of_a_known_object_is_not_dropped_in_silence() -> Outcom
     agent.stop().await
 }
 
-/// level-triggered rule, burst, D3: apply, delete, apply of one object as fast as it goes ends with the last wish, beside others.
+/// Level-triggered rule, burst (C15), D3: apply, delete, apply of one object as fast as it goes ends with the last wish, beside others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_applies_and_deletes_ends_with_the_last_wish() -> Outcome {
     let world = world().await?;

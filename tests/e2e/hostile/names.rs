@@ -7,8 +7,9 @@ use krane_testharness::{Outcome, limits};
 use super::{gauge, logged, no_panic};
 use crate::world;
 
-/// Acto, input validation; rhobs/observability-operator PR #1113; D15: every name that is none and every number out of range is refused with its
-/// field named; no request leaves the namespaces that are wanted.
+/// xlab-uiuc/acto, bugs.md (C12); rhobs/observability-operator PR #1113, Azure/azure-service-operator#4734 (B31);
+/// D15: every name that is none and every number out of range is refused with its field named; no request leaves the
+/// namespaces that are wanted.
 #[tokio::test(flavor = "multi_thread")]
 async fn names_that_escape_and_numbers_at_their_limits_never_reach_the_api_server() -> Outcome {
     let world = world().await?;

@@ -63,7 +63,7 @@ async fn serve(mut stream: TcpStream, peer: Peer) {
     while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
 }
 
-/// PR #4782, D9, D26a: whatever answers instead of the control plane, the agent stays up, live and ready, says what is
+/// unkeyed/unkey e8385fab29, PR #4782 (A06), D9, D26a: whatever answers instead of the control plane, the agent stays up, live and ready, says what is
 /// wrong and does not hammer.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_answers_instead_of_the_control_plane_is_named_and_not_hammered() -> Outcome {

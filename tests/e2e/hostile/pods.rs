@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::no_panic;
 use crate::world;
 
-/// unkeyed/unkey PR #5833, PR #6968; D24, D25: odd statuses are reported as what they are worth, and the others' reports go on.
+/// unkeyed/unkey fb7501c734, PR #5833 (A26); 1285ff3b24, PR #6968 (A27); D24, D25: odd statuses are reported as what
+/// they are worth, and the others' reports go on.
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_with_odd_statuses_are_reported_as_what_they_are() -> Outcome {
     let world = world().await?;

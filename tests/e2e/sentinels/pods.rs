@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use krane_proto::ctrl::v1::{ApplySentinel, Health};
 use krane_sim::control_plane::samples;
 use krane_testcluster::Behaviour;
 use krane_testharness::{Outcome, World, eventually, limits};
 use kube::ResourceExt as _;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{EvictParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 
 use super::{NAMESPACE, is_told, sentinel};
@@ -122,7 +123,61 @@ async fn a_rotated_secret_rolls_the_pods_once() -> Outcome {
     agent.stop().await
 }
 
-/// unkeyed/unkey 8b161adf66, PR #5328, here for sentinels: health is told as it turns.
+/// Waits until the budget of a sentinel counts so many healthy pods.
+async fn counts(world: &World, sentinel: &ApplySentinel, healthy: i32) -> Outcome {
+    let budgets = world.api.within::<PodDisruptionBudget>(NAMESPACE);
+    let what = format!("the budget counts {healthy} healthy pods");
+    eventually(&what, limits::LONG, async || {
+        let budget = budgets.get(&sentinel.k8s_name).await;
+        let status = budget.map_err(|error| error.to_string())?.status;
+        match status {
+            Some(status) if status.current_healthy == Some(healthy) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await
+}
+
+/// unkeyed/unkey c40134cbc5, PR #6723 (A45): pods that crash-loop counted against the budget, and
+/// no node with one on it could be drained. Of healthy ones, one has to stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn broken_pods_can_be_evicted_and_healthy_ones_one_at_a_time() -> Outcome {
+    let world = world().await?;
+    let front = ApplySentinel {
+        replicas: 2,
+        ..sentinel(&world, "front", "prod")
+    };
+    world.control.push(samples::apply_sentinel(front.clone()));
+    let agent = world.agent().start().await?;
+    let api = world.api.within::<Pod>(NAMESPACE);
+    let evict = async |pod: &Pod| api.evict(&pod.name_any(), &EvictParams::default()).await;
+
+    counts(&world, &front, 2).await?;
+    let pods = pods_of(&world, &front).await?;
+    assert_eq!(pods.len(), 2);
+    evict(&pods[0]).await?;
+    match evict(&pods[1]).await {
+        Err(kube::Error::Api(status)) => assert_eq!(status.code, 429, "{status:?}"),
+        other => panic!("the last healthy one went, too: {other:?}"),
+    }
+
+    counts(&world, &front, 2).await?;
+    let pods = pods_of(&world, &front).await?;
+    assert_eq!(pods.len(), 2);
+    for pod in &pods {
+        world
+            .cluster()
+            .crash_pod(NAMESPACE, &pod.name_any())
+            .await?;
+    }
+    counts(&world, &front, 0).await?;
+    for pod in &pods {
+        evict(pod).await?;
+    }
+    agent.stop().await
+}
+
+/// unkeyed/unkey 8b161adf66, PR #5328 (A25), here for sentinels: health is told as it turns.
 #[tokio::test(flavor = "multi_thread")]
 async fn health_is_told_as_it_turns() -> Outcome {
     let world = world().await?;

@@ -78,6 +78,7 @@ pub(crate) fn want(
 }
 
 /// From which round a live object is.
+#[cfg(feature = "hooks")]
 pub(crate) fn round_of(who: Controller, live: &LiveObject) -> Option<u64> {
     round_in(who, &live.value())
 }
