@@ -94,10 +94,10 @@ impl DemoCluster {
                 Direction::Egress => ("/spec/egress/0/toEndpoints", json!([{}])),
             },
         };
-        let patch = Patch::Json(json!([{ "op": "replace", "path": path, "value": value }]));
+        let edit = Patch::Json(json!([{ "op": "replace", "path": path, "value": value }]));
         let edited = self
             .admin
-            .patch(&reference(wish), "kubectl-edit", "", &patch);
+            .patch(&reference(wish), "kubectl-edit", "", &edit);
         edited.is_ok()
     }
 

@@ -165,7 +165,9 @@ impl Play<'_> {
     async fn remove(&self, app: &App) -> Told {
         let mut gone: Vec<Wish> = vec![app.clone().into()];
         gone.extend(app.policies().map(Wish::from));
-        gone.iter().for_each(|wish| self.stage.remove(wish));
+        for wish in &gone {
+            self.stage.remove(wish);
+        }
         let wish = format!("wants {} gone, and its policies", app.name);
         self.say(Who::ControlPlane, "wants", &wish)?;
         let is_gone = || {

@@ -20,14 +20,14 @@ fn is_granted(roles: &[Value], watch: &WatchSpec, verb: &str) -> bool {
         let texts = value.as_array().into_iter().flatten();
         texts.filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let reaches = |role: &&Value| match role["kind"].as_str() {
+    let covers_place = |role: &&Value| match role["kind"].as_str() {
         Some("ClusterRole") => true,
         Some("Role") => watch.namespace == role["metadata"]["namespace"].as_str(),
         _ => false,
     };
-    roles.iter().filter(reaches).any(|role| {
-        let rules = role["rules"].as_array().into_iter().flatten();
-        rules.into_iter().any(|rule| {
+    roles.iter().filter(covers_place).any(|role| {
+        let mut granted = role["rules"].as_array().into_iter().flatten();
+        granted.any(|rule| {
             strings(&rule["apiGroups"]).contains(watch.resource.group())
                 && strings(&rule["resources"]).contains(watch.resource.plural())
                 && strings(&rule["verbs"]).contains(verb)
@@ -39,14 +39,16 @@ fn is_granted(roles: &[Value], watch: &WatchSpec, verb: &str) -> bool {
 #[test]
 fn every_controller_may_see_and_write_what_it_keeps() {
     let roles: Vec<Value> = serde_saphyr::from_multiple(RIGHTS).unwrap();
-    let mut rules = Rules::default();
-    rules.pull_secret = Some(PullSecret {
-        url: "registry.example".to_owned(),
-        username: "krane".to_owned(),
-        password: Password::new("secret"),
-    });
+    let everything_on = Rules {
+        pull_secret: Some(PullSecret {
+            url: "registry.example".to_owned(),
+            username: "krane".to_owned(),
+            password: Password::new("secret"),
+        }),
+        ..Rules::default()
+    };
     for controller in Controller::ALL {
-        for watch in controller.watches(&rules) {
+        for watch in controller.watches(&everything_on) {
             let what = format!(
                 "{controller}: {} in {:?}",
                 watch.resource.plural(),
@@ -56,15 +58,16 @@ fn every_controller_may_see_and_write_what_it_keeps() {
                 assert!(is_granted(&roles, &watch, verb), "{what}: {verb}");
             }
             // krane makes no pods; it deletes one only where `deployments.replace_outdated_pods` is set.
-            let writes: &[&str] = match watch.resource {
-                Resource::Pod => &["delete"],
-                _ => &["create", "patch"],
+            let writes: &[&str] = if watch.resource == Resource::Pod {
+                &["delete"]
+            } else {
+                &["create", "patch"]
             };
             for verb in writes {
                 assert!(is_granted(&roles, &watch, verb), "{what}: {verb}");
             }
         }
-        let primary = controller.watches(&rules).remove(0);
+        let primary = controller.watches(&everything_on).remove(0);
         assert_eq!(primary.resource, controller.primary(), "{controller}");
         assert!(is_granted(&roles, &primary, "delete"), "{controller}");
     }

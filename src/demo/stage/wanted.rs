@@ -157,7 +157,7 @@ impl Stage {
                 let Some(Report::Sentinel(told)) = seen.report(&sentinel.name()) else {
                     return false;
                 };
-                let available = self.cluster.live(wish).map_or(0, available);
+                let available = self.cluster.live(wish).as_ref().map_or(0, available);
                 i64::from(told.available_replicas) == available
                     && told.health() == health(sentinel, available)
             }),
@@ -182,7 +182,7 @@ impl Stage {
 /// The port of all apps.
 const PORT: &str = "8080";
 
-fn available(live: Value) -> i64 {
+fn available(live: &Value) -> i64 {
     live["status"]["availableReplicas"].as_i64().unwrap_or(0)
 }
 

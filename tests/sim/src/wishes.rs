@@ -5,6 +5,7 @@ use krane_domain::kinds::cilium_network_policy::{self, PolicyInput};
 use krane_domain::kinds::deployment::{self, DeploymentInput};
 use krane_domain::kinds::sentinel::{self, SentinelInput};
 use krane_domain::kinds::{Desired, Rules};
+#[cfg(feature = "hooks")]
 use krane_domain::object::LiveObject;
 use krane_sim::control_plane::SimControlPlane;
 use serde_json::{Value, json};
