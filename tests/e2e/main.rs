@@ -25,6 +25,7 @@ mod shutdown;
 mod states;
 mod steady;
 mod told;
+mod upgrades;
 
 use krane_testharness::{Outcome, World};
 
