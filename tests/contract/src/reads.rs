@@ -58,25 +58,11 @@ pub async fn what_a_finalizer_holds_is_on_its_way_out_and_not_gone(world: World)
         found.is_none().then_some(())
     })
     .await;
-    for resource in [Resource::Service, Resource::Deployment] {
-        let reference = world.reference(resource, "app-2");
-        let spec = match resource {
-            Resource::Service => json!({"ports": [{"port": 80}], "selector": {"app": "x"}}),
-            _ => world.rendered("app-2").body["spec"].clone(),
-        };
-        let metadata = json!({"name": "app-2", "namespace": world.namespace});
-        let body = json!({
-            "apiVersion": resource.api_version(),
-            "kind": resource.kind(),
-            "metadata": metadata,
-            "spec": spec,
-        });
-        world.admin.create(&reference, body).await;
-        let uid = world.live(&reference).await.uid;
-        let deletion = world.cluster.delete(&reference, &uid).await.unwrap();
-        assert_eq!(deletion, Deletion::Gone, "{reference}");
-        let again = world.cluster.delete(&reference, &uid).await.unwrap();
-        assert_eq!(again, Deletion::Gone, "{reference}");
+    let free = world.rendered("app-2");
+    let uid = world.apply(&free).await.uid;
+    for _ in 0..2 {
+        let deletion = world.cluster.delete(&free.reference, &uid).await;
+        assert_eq!(deletion.unwrap(), Deletion::Gone);
     }
 }
 

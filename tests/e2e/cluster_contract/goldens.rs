@@ -1,6 +1,8 @@
 //! What krane renders of sentinels and policies is taken by a real API server, and stays as it is.
 
-use krane_actors::ports::Cluster;
+use std::collections::BTreeMap;
+
+use krane_actors::ports::{Cluster, Deletion};
 use krane_domain::drift::{self, Decision};
 use krane_domain::kinds::cilium_network_policy::{self, PolicyInput};
 use krane_domain::kinds::sentinel::{self, SentinelInput};
@@ -79,6 +81,7 @@ fn sentinels() -> Vec<SentinelInput> {
 #[tokio::test]
 async fn everything_of_a_sentinel_is_taken_and_stays() {
     let world = world("everything_of_a_sentinel").await;
+    let mut made = BTreeMap::new();
     for probe_paths in [ProbePaths::Legacy, ProbePaths::Split] {
         let rules = Rules {
             probe_paths,
@@ -91,9 +94,22 @@ async fn everything_of_a_sentinel_is_taken_and_stays() {
             let others = desired.dependants(&rules, &live);
             assert_eq!(others.len(), 4);
             for rendered in others {
-                is_taken(&*world.cluster, &rendered).await;
+                let live = is_taken(&*world.cluster, &rendered).await;
+                made.insert(live.reference.clone(), live);
             }
+            made.insert(live.reference.clone(), live);
         }
+    }
+    for live in made.values() {
+        is_gone_once_deleted(&*world.cluster, live).await;
+    }
+}
+
+/// The answers to deletes differ from kind to kind: some are a status, some the object as it was.
+async fn is_gone_once_deleted(cluster: &dyn Cluster, live: &LiveObject) {
+    for _ in 0..2 {
+        let deletion = cluster.delete(&live.reference, &live.uid).await;
+        assert_eq!(deletion.unwrap(), Deletion::Gone, "{}", live.reference);
     }
 }
 
