@@ -1,7 +1,7 @@
 //! Objects as an earlier version of krane rendered them: one label more, and of most kinds other
 //! details. None of it is what the control plane says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use krane::edge::wire::Wire;
@@ -41,12 +41,34 @@ fn api(world: &World, resource: Resource, namespace: &str) -> Api<DynamicObject>
     }
 }
 
+/// What is there and not on its way out: the namespaces of an earlier test may still be.
+async fn stay(
+    world: &World,
+    resource: Resource,
+    params: &ListParams,
+) -> Outcome<Vec<DynamicObject>> {
+    let namespaces = api(world, Resource::Namespace, "");
+    let leaving: BTreeSet<String> = namespaces
+        .list(&ListParams::default())
+        .await?
+        .into_iter()
+        .filter(|found| found.metadata.deletion_timestamp.is_some())
+        .map(|found| found.name_any())
+        .collect();
+    let found = api(world, resource, "").list(params).await?.into_iter();
+    let stays = |found: &DynamicObject| {
+        let namespace = found.namespace().unwrap_or_else(|| found.name_any());
+        found.metadata.deletion_timestamp.is_none() && !leaving.contains(&namespace)
+    };
+    Ok(found.filter(stays).collect())
+}
+
 /// What looks older, with its uid.
 pub(super) async fn left(world: &World) -> Outcome<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
     let params = ListParams::default().labels(LABEL);
     for resource in ALL {
-        for found in api(world, resource, "").list(&params).await? {
+        for found in stay(world, resource, &params).await? {
             let namespace = found.namespace().unwrap_or_default();
             let name = format!("{} {namespace}/{}", resource.kind(), found.name_any());
             all.insert(name, found.uid().unwrap_or_default());
@@ -144,7 +166,7 @@ async fn shared(world: &World) -> Outcome<usize> {
         let ours = "app.kubernetes.io/managed-by=krane,app.kubernetes.io/component";
         let selector = format!("{ours}={whose}");
         let params = ListParams::default().labels(&selector);
-        for found in api(world, resource, "").list(&params).await? {
+        for found in stay(world, resource, &params).await? {
             let namespace = found.namespace().unwrap_or_default();
             let reference = ObjectRef::new(resource, namespace.as_str(), found.name_any());
             let mut body = json!({
