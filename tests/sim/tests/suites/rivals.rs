@@ -29,7 +29,7 @@ fn two_processes_on_one_lease_never_write_at_once_and_one_of_them_does_everythin
     }
     let first = number("KRANE_FIRST_SEED").unwrap_or(1);
     // One of these is worth many of one process alone, and takes as long.
-    let count = number("KRANE_SEEDS").map_or(QUICK, |seeds| (seeds / 20).max(QUICK));
+    let count = number("KRANE_SEEDS").map_or(QUICK, |seeds| (seeds / 50).max(QUICK));
     let seeds: Vec<u64> = (first..first + count).collect();
     let counts: Mutex<BTreeMap<&str, u64>> = Mutex::default();
     let failures: Mutex<BTreeSet<String>> = Mutex::default();
