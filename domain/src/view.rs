@@ -119,6 +119,15 @@ impl View {
         is_known || self.removed.contains(&live.uid)
     }
 
+    /// The object with this uid is on its way out, as the answer to its delete said: nobody needs to
+    /// wait for a watch to know.
+    pub fn mark_leaving(&mut self, reference: &ObjectRef, uid: &str) {
+        let live = self.objects.get_mut(reference);
+        if let Some(live) = live.filter(|live| *live.uid == *uid) {
+            Arc::make_mut(live).is_terminating = true;
+        }
+    }
+
     /// The object with this uid is gone, or no longer carries our label, as of resource version
     /// `version`: what is said of it up to there is old. [`GONE`]: it cannot come back.
     pub fn remove(&mut self, reference: &ObjectRef, uid: &str, version: u64) -> Effects {

@@ -157,6 +157,9 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<D
     match context.cluster.delete(reference, uid).await {
         Ok(Deletion::Begun) => {
             context.metrics.apply_deletes.inc();
+            context
+                .store
+                .with(|memory| memory.view.mark_leaving(reference, &live.uid));
             Ok(Deletion::Begun)
         }
         Ok(Deletion::Gone) => {
