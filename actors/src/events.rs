@@ -302,12 +302,11 @@ fn fold(ring: &mut VecDeque<Event>, about: &ObjectKey, now: Moment) {
 
 #[cfg(test)]
 mod tests {
-    use krane_domain::report::Gist;
-
     use std::time::Duration;
 
     use krane_domain::ids::ObjectKey;
     use krane_domain::object::{ObjectRef, Resource};
+    use krane_domain::report::Gist;
 
     use super::{Events, Happening, KEPT};
 

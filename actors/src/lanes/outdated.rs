@@ -7,6 +7,7 @@ use krane_domain::kinds;
 use krane_domain::object::{ObjectRef, Resource};
 
 use super::{LaneContext, Stop, refused, writing};
+use crate::ports::Deletion;
 
 /// At least this long between two pods of one workload.
 const PACE: Duration = Duration::from_secs(10);
@@ -34,6 +35,8 @@ pub(super) async fn replace_one(key: &ObjectKey, context: &LaneContext) -> Resul
         .with(|memory| memory.replaced_at.insert(key.clone(), now));
     tracing::info!(object = %reference, "replacing a pod of an older template that is not ready");
     let deleted = context.cluster.delete(&reference, &pod.uid).await;
-    let deleted = deleted.map(|_| ());
-    deleted.map_err(|refusal| refused(&format!("deleting {reference}"), &refusal).into())
+    match deleted {
+        Ok(Deletion::Begun | Deletion::Gone) => Ok(()),
+        Err(refusal) => Err(refused(&format!("deleting {reference}"), &refusal).into()),
+    }
 }

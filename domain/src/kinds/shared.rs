@@ -85,10 +85,7 @@ pub fn shared_keys(namespace: &Arc<str>, member: &Member, rules: &Rules) -> Vec<
 
 /// Whether workloads may run without this object when the cluster does not know its kind (D18).
 pub fn can_do_without(key: &SharedKey, rules: &Rules) -> bool {
-    match key {
-        SharedKey::IsolationPolicy { .. } => !rules.is_cilium_required,
-        SharedKey::Namespace(_) | SharedKey::PullSecret(_) => false,
-    }
+    may_lack(shared_reference(key).resource, rules)
 }
 
 /// Whether objects of this kind beside a workload may be missing where the cluster does not know

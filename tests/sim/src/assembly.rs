@@ -14,12 +14,27 @@ use krane_actors::ports::{Clock, Cluster, ControlPlane, Server};
 use krane_actors::status::StatusBoard;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
+use krane_domain::labels;
+use krane_sim::cluster::{Options, SimCluster};
 use prometheus::Registry;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// 2026-01-01T00:00:00Z, where the clock of the cluster in memory begins.
 const BEGINNING: u64 = 1_767_225_600;
+
+/// A cluster with its controllers at work, and the namespace of sentinels, which is nobody's to
+/// make here.
+pub(crate) fn cluster(seed: u64, tasks: &mut JoinSet<()>) -> SimCluster {
+    let cluster = SimCluster::new(Options {
+        seed,
+        ..Options::default()
+    });
+    tasks.spawn(cluster.clone().run());
+    let _ = cluster.admin().create_namespace(labels::SENTINEL_NAMESPACE);
+    cluster
+}
 
 /// What one process is made of.
 pub(crate) struct Process {

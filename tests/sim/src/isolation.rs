@@ -12,10 +12,9 @@ use krane_actors::ports::{Cluster, Deletion, Listed, WatchEvent};
 use krane_actors::status::StatusBoard;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::{Rules, WatchSpec};
-use krane_domain::labels;
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
 use krane_domain::refusal::{Refusal, RefusalClass};
-use krane_sim::cluster::{Options, SimClient, SimCluster};
+use krane_sim::cluster::SimClient;
 use krane_sim::control_plane::SimControlPlane;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -78,14 +77,8 @@ async fn live(
     seed: u64,
     broken: Option<(Controller, Break)>,
 ) -> Result<BTreeMap<Controller, Times>, String> {
-    let options = Options {
-        seed,
-        ..Options::default()
-    };
-    let cluster = SimCluster::new(options);
     let mut tasks = JoinSet::new();
-    tasks.spawn(cluster.clone().run());
-    let _ = cluster.admin().create_namespace(labels::SENTINEL_NAMESPACE);
+    let cluster = assembly::cluster(seed, &mut tasks);
     let controls = [0, 1, 2].map(|number| SimControlPlane::new(seed ^ number));
     let board = StatusBoard::new();
     let hanging = match broken {

@@ -30,18 +30,6 @@ fn desired(state: &State) -> &Desired {
     }
 }
 
-async fn running(of: Controller, states: &[State]) -> World {
-    let world = World::of(of).await;
-    for state in states {
-        world.control_plane.push(state.clone());
-    }
-    let newest = states.iter().map(|state| state.version).max();
-    world
-        .until("applied", |world| Some(world.cursor()) == newest)
-        .await;
-    world
-}
-
 fn is_there(world: &World, reference: &ObjectRef) -> bool {
     world.cluster.object(reference).is_some()
 }
@@ -55,7 +43,7 @@ async fn what_the_control_plane_does_not_know_goes_whatever_its_kind() {
         let [gone, kept] = states.each_ref().map(desired);
         let id = gone.id();
         let states = [states[0].clone(), wanted(of, 2, "kept")];
-        let world = running(of, &states).await;
+        let world = World::that_applied(of, &states).await;
         world.control_plane.answer(id, Answer::NotFound);
         world
             .until("deleted", |world| !is_there(world, &gone.reference()))
@@ -89,7 +77,7 @@ async fn what_the_control_plane_does_not_know_goes_whatever_its_kind() {
 #[tokio::test(start_paused = true)]
 async fn passes_ask_about_the_policies_of_all_namespaces_by_their_ids() {
     let states = [wants_policy(1, "ns1", "one"), wants_policy(2, "ns2", "two")];
-    let world = running(Controller::Cilium, &states).await;
+    let world = World::that_applied(Controller::Cilium, &states).await;
     let rendered = desired(&states[0]).render(&Rules::default(), None);
     let ingress = |world: &World| {
         let live = world.cluster.object(&rendered.reference);
@@ -190,7 +178,7 @@ async fn owners_are_named_by_the_uid_they_have_now() {
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_changed_is_made_anew_and_not_tried_again_and_again() {
     let state = wants_sentinel(1, "front");
-    let world = running(Controller::Sentinels, std::slice::from_ref(&state)).await;
+    let world = World::that_applied(Controller::Sentinels, std::slice::from_ref(&state)).await;
     let rendered = desired(&state).render(&Rules::default(), None);
     let gossip = ObjectRef::new(Resource::Service, "sentinel", "front-gossip-lan");
     let before = [&rendered.reference, &gossip].map(|it| world.cluster.object(it));
@@ -233,7 +221,7 @@ async fn what_cannot_be_changed_is_made_anew_and_not_tried_again_and_again() {
 async fn what_has_no_id_is_left_alone_and_named_to_nobody() {
     for of in Controller::ALL {
         let good = wanted(of, 1, "good");
-        let world = running(of, std::slice::from_ref(&good)).await;
+        let world = World::that_applied(of, std::slice::from_ref(&good)).await;
         for (name, id) in [("no-id", None), ("empty-id", Some(""))] {
             let bad = wanted(of, 2, name);
             let label = match of {

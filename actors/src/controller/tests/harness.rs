@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use krane_domain::desired::State;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
 use krane_domain::restart::Backoff;
@@ -72,6 +73,19 @@ impl World {
             ..Choices::default()
         };
         Self::start_with(choices, FakeCluster::default(), FakeControlPlane::default()).await
+    }
+
+    /// Everything of these states is applied.
+    pub(super) async fn that_applied(controller: Controller, states: &[State]) -> Self {
+        let world = Self::of(controller).await;
+        for state in states {
+            world.control_plane.push(state.clone());
+        }
+        let newest = states.iter().map(|state| state.version).max();
+        world
+            .until("applied", |world| Some(world.cursor()) == newest)
+            .await;
+        world
     }
 
     pub(super) async fn start_with(

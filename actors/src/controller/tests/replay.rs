@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use krane_domain::desired::State;
+use krane_domain::ids::Controller;
 use krane_domain::invalid::Invalid;
 
 use super::harness::World;
@@ -24,21 +25,9 @@ fn image(world: &World, name: &str) -> Option<String> {
     Some(image.as_str()?.to_owned())
 }
 
-async fn applied(states: &[State]) -> World {
-    let world = World::start().await;
-    for state in states {
-        world.control_plane.push(state.clone());
-    }
-    let newest = states.iter().map(|state| state.version).max();
-    world
-        .until("applied", |world| Some(world.cursor()) == newest)
-        .await;
-    world
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_state_that_became_visible_behind_the_cursor_is_found() {
-    let world = applied(&[wants(9, input("ns", "d1"))]).await;
+    let world = World::that_applied(Controller::Deployments, &[wants(9, input("ns", "d1"))]).await;
     let late = [wants(4, input("ns", "late")), wants(9, input("ns", "d1"))];
     world.control_plane.restore(late);
     world.pass(ROUND).await;
@@ -52,7 +41,7 @@ async fn a_control_plane_restored_from_an_older_copy_is_followed_from_version_ze
         with_image(100, "d1", "registry.example/app:2"),
         wants(101, input("ns", "d2")),
     ];
-    let world = applied(&states).await;
+    let world = World::that_applied(Controller::Deployments, &states).await;
     let older = [
         with_image(5, "d1", "registry.example/app:1"),
         wants(6, input("ns", "d2")),
@@ -102,7 +91,7 @@ async fn a_bad_state_that_holds_the_cursor_does_not_hide_a_restored_control_plan
 #[tokio::test(start_paused = true)]
 async fn an_older_state_shown_once_is_not_believed() {
     let newer = with_image(100, "d1", "registry.example/app:2");
-    let world = applied(std::slice::from_ref(&newer)).await;
+    let world = World::that_applied(Controller::Deployments, std::slice::from_ref(&newer)).await;
     let older = with_image(5, "d1", "registry.example/app:1");
     world.control_plane.restore([older.clone()]);
     // The resync is told nothing.
@@ -125,7 +114,7 @@ async fn an_older_state_shown_once_is_not_believed() {
 
 #[tokio::test(start_paused = true)]
 async fn absence_from_replays_deletes_nothing() {
-    let world = applied(&[wants(1, input("ns", "d1"))]).await;
+    let world = World::that_applied(Controller::Deployments, &[wants(1, input("ns", "d1"))]).await;
     world.control_plane.restore([]);
     world.control_plane.answer("d_d1", Answer::Empty);
     world.pass(4 * ROUND).await;

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use krane_domain::ids::{Controller, ObjectKey};
-use krane_domain::labels;
 use krane_domain::object::ObjectRef;
-use krane_sim::cluster::{Options, SimCluster};
 use krane_sim::control_plane::SimControlPlane;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -17,6 +15,7 @@ use super::Rivalry;
 use super::plan::{self, Blow, Target};
 use super::scene::Scene;
 use super::side::Side;
+use crate::assembly;
 use crate::kinds::index;
 use crate::wishes::{round_in, want};
 
@@ -48,14 +47,8 @@ struct Driver {
 
 /// A whole run.
 pub(super) async fn live(seed: u64) -> Rivalry {
-    let options = Options {
-        seed,
-        ..Options::default()
-    };
-    let cluster = SimCluster::new(options);
     let mut tasks = JoinSet::new();
-    tasks.spawn(cluster.clone().run());
-    let _ = cluster.admin().create_namespace(labels::SENTINEL_NAMESPACE);
+    let cluster = assembly::cluster(seed, &mut tasks);
     let scene = Arc::new(Scene::new(cluster, seed));
     let now = Instant::now();
     let mut driver = Driver {
