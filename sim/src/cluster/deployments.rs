@@ -223,16 +223,14 @@ fn tell_revision(world: &mut World, key: &Key, live: &Version, new: &Set, old: &
 }
 
 fn annotate(world: &mut World, key: &Key, revision: u64) {
-    let _ = world.modify(key, MANAGER, "", |mut object| {
+    let _ = world.change(key, MANAGER, "", |object| {
         object["metadata"]["annotations"][REVISION] = json!(revision.to_string());
-        Ok(object)
     });
 }
 
 fn scale(world: &mut World, set: &Set, replicas: u64) {
-    let _ = world.modify(&set.key, MANAGER, "", |mut object| {
+    let _ = world.change(&set.key, MANAGER, "", |object| {
         object["spec"]["replicas"] = json!(replicas);
-        Ok(object)
     });
 }
 

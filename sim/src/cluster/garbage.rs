@@ -48,11 +48,10 @@ pub(super) fn collect(world: &mut World, key: &Key) {
             let _ = world.delete(dependent, &Deletion::default());
         }
         if world.store.dependents(object.uid()).is_empty() {
-            let _ = world.modify(key, super::replica_sets::MANAGER, "", |mut object| {
+            let _ = world.change(key, super::replica_sets::MANAGER, "", |object| {
                 if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
                     finalizers.retain(|each| each != "foregroundDeletion");
                 }
-                Ok(object)
             });
         }
         return;

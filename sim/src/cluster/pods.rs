@@ -125,10 +125,9 @@ fn bind(world: &mut World, key: &Key) -> bool {
         world.write_pod(key, status::unschedulable);
         return false;
     };
-    let _ = world.modify(key, SCHEDULER, "binding", |mut pod| {
+    let _ = world.change(key, SCHEDULER, "binding", |pod| {
         pod["spec"]["nodeName"] = json!(&*node);
         status::set(&mut pod["status"], "PodScheduled", true, "", "");
-        Ok(pod)
     });
     true
 }
@@ -211,10 +210,7 @@ impl World {
     /// A node's write of a pod's status.
     pub(super) fn write_pod(&mut self, key: &Key, change: impl FnOnce(&mut Value, &str)) {
         let now = self.clock.timestamp();
-        let _ = self.modify(key, KUBELET, "status", |mut pod| {
-            change(&mut pod["status"], &now);
-            Ok(pod)
-        });
+        let _ = self.change_status(key, KUBELET, |status| change(status, &now));
     }
 
     pub(super) fn set_ready(&mut self, key: &Key, is_ready: bool) {

@@ -79,14 +79,12 @@ fn adopt(world: &mut World, key: &Key, set: &Version) {
         let owner = controller(pod.value());
         if fits && owner.is_none() && is_active(&pod) {
             let reference = owner_reference(key, set);
-            let _ = world.modify(&pod_key, MANAGER, "", |mut object| {
+            let _ = world.change(&pod_key, MANAGER, "", |object| {
                 object["metadata"]["ownerReferences"] = json!([reference]);
-                Ok(object)
             });
         } else if !fits && owner == Some(set.uid()) && !pod.is_terminating() {
-            let _ = world.modify(&pod_key, MANAGER, "", |mut object| {
+            let _ = world.change(&pod_key, MANAGER, "", |object| {
                 object["metadata"]["ownerReferences"] = json!([]);
-                Ok(object)
             });
         }
     }

@@ -113,6 +113,45 @@ impl World {
         self.insert(key.clone(), object)
     }
 
+    /// A change by one of the cluster's own parts, which leaves `managedFields` to the server.
+    pub(super) fn change(
+        &mut self,
+        key: &Key,
+        manager: &str,
+        subresource: &str,
+        edit: impl FnOnce(&mut Value),
+    ) -> Result<Arc<Version>, Status> {
+        self.kind_is_there(key)?;
+        let kind = key.kind();
+        let live = self.store.get(key).cloned();
+        let live = live.ok_or_else(|| refusals::not_found(kind, &key.name))?;
+        let mut new = live.value().clone();
+        edit(&mut new);
+        if new == *live.value() {
+            return Ok(live);
+        }
+        let writer = self.writer(manager, subresource);
+        let object = update(kind, Some(&live.object), new, &writer)?;
+        self.replace(key, &live, object, None, subresource)
+    }
+
+    /// A write of a status by the part of the cluster that keeps it.
+    pub(super) fn change_status(
+        &mut self,
+        key: &Key,
+        manager: &str,
+        edit: impl FnOnce(&mut Value),
+    ) -> Result<Arc<Version>, Status> {
+        let before = self.store.get(key).map(|live| &live.value()["status"]);
+        let mut status = before.cloned().unwrap_or_default();
+        edit(&mut status);
+        if before == Some(&status) {
+            let unchanged = self.live(key)?;
+            return unchanged.ok_or_else(|| refusals::not_found(key.kind(), &key.name));
+        }
+        self.change(key, manager, "status", |object| object["status"] = status)
+    }
+
     /// Any other change of an object that is there; `edit` makes the new whole object of the old.
     pub(super) fn modify(
         &mut self,
@@ -343,7 +382,7 @@ fn keep(new: &mut Value, old: &Value, field: &str) {
 fn keep_own_part(new: &mut Value, old: &Value, subresource: &str) {
     if subresource == "status" {
         let status = new["status"].take();
-        let managed = new["metadata"].get("managedFields").cloned();
+        let managed = new["metadata"].get_mut("managedFields").map(Value::take);
         *new = old.clone();
         if let Some(managed) = managed {
             new["metadata"]["managedFields"] = managed;
@@ -363,13 +402,11 @@ fn has_generation(kind: &Kind) -> bool {
 
 /// Whether anything but metadata and status differs.
 fn differs_in_spec(new: &Value, old: &Value) -> bool {
-    let parts = |object: &Value| -> Vec<(String, Value)> {
+    fn parts(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
         let map = object.as_object().into_iter().flatten();
         map.filter(|(key, _)| !matches!(key.as_str(), "metadata" | "status"))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
-    };
-    parts(new) != parts(old)
+    }
+    parts(new).ne(parts(old))
 }
 
 fn first_status(kind: &Kind, value: &mut Value) {

@@ -140,10 +140,7 @@ impl World {
 
     /// A controller's write of a status; what it is refused it will try again.
     pub(super) fn write_status(&mut self, key: &Key, manager: &str, status: Value) {
-        let _ = self.modify(key, manager, "status", |mut object| {
-            object["status"] = status;
-            Ok(object)
-        });
+        let _ = self.change_status(key, manager, |old| *old = status);
     }
 
     /// Whether any owner of an object is there.

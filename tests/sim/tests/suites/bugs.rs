@@ -15,26 +15,19 @@ fn found(bug: Bug) -> Option<(String, String)> {
     let undisturbed = scenarios()
         .into_iter()
         .map(|scenario| (words(&scenario), setup(&scenario, &[])));
-    let swept = scenarios().into_iter().flat_map(|scenario| {
-        let asked = (0..30).map(|call| Fault::Control(call, CallFault::DelayAfter(5_000)));
-        let written = (0..30).map(|call| Fault::Cluster(call, CallFault::DelayBefore(4_000)));
-        let faults: Vec<Fault> = asked.chain(written).collect();
-        faults
-            .into_iter()
-            .map(move |fault| (words(&scenario), setup(&scenario, &[fault])))
-    });
-    let failing = scenarios().into_iter().flat_map(|scenario| {
-        let workers = workers_of(scenario.about);
-        let faults = workers.flat_map(|worker| {
+    let disturbed = scenarios().into_iter().flat_map(|scenario| {
+        let failing = workers_of(scenario.about).flat_map(|worker| {
             (0..12).map(move |message| Fault::Actor(worker, ActorFault::Panic(message)))
         });
-        let faults: Vec<Fault> = faults.collect();
+        let asked = (0..30).map(|call| Fault::Control(call, CallFault::DelayAfter(5_000)));
+        let written = (0..30).map(|call| Fault::Cluster(call, CallFault::DelayBefore(4_000)));
+        let faults: Vec<Fault> = failing.chain(asked).chain(written).collect();
         faults
             .into_iter()
             .map(move |fault| (words(&scenario), setup(&scenario, &[fault])))
     });
     let seeds = (1..=SEEDS).map(|seed| (format!("KRANE_SEED={seed}"), seeded(seed)));
-    let mut all = undisturbed.chain(seeds).chain(failing).chain(swept);
+    let mut all = undisturbed.chain(seeds).chain(disturbed);
     all.find_map(|(words, setup)| {
         let planted = Setup {
             bug: Some(bug),

@@ -19,6 +19,10 @@ mod sweeps;
 
 use krane_testsim::{Setup, all, number};
 
+/// A run is millions of small JSON values: with glibc's allocator a quarter of it goes there.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Which sweeps leave nothing out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Weight {
