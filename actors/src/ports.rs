@@ -1,5 +1,6 @@
 //! What the actors need from the world. Each trait has a real adapter in `krane`'s `edge`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
 use krane_domain::pod::PodDigest;
 use krane_domain::refusal::Refusal;
 use krane_domain::report::Report;
+use krane_domain::secret::Secret;
+use krane_domain::secrets::{PodIdentity, Review};
 
 /// The control plane, as one controller sees it over a connection of its own.
 #[async_trait]
@@ -235,4 +238,53 @@ pub trait Clock: Send + Sync + fmt::Debug + 'static {
 pub trait Server: Send + Sync + 'static {
     /// Serves until `stop` is cancelled. Called again after a failure.
     async fn serve(&self, stop: tokio_util::sync::CancellationToken) -> Result<(), String>;
+}
+
+/// The vault.
+#[async_trait]
+pub trait Vault: Send + Sync + 'static {
+    /// Decrypts all of these values or none. Names to ciphertexts (base64 of an envelope) go in,
+    /// the same names to plaintexts come out. One try: who calls bounds the time and decides about
+    /// another one.
+    async fn decrypt(
+        &self,
+        key_ring: &str,
+        items: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, Secret>, VaultFailure>;
+}
+
+/// Why the vault decrypted nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct VaultFailure {
+    /// Whether the vault answered or the way to it failed.
+    pub kind: VaultFailureKind,
+    /// Connect code name in snake case (`unavailable`, `invalid_argument`, …): a closed set.
+    pub code: &'static str,
+    /// The words with their causes. Never a token, a ciphertext or a plaintext.
+    pub message: String,
+}
+
+/// Where decrypting failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VaultFailureKind {
+    /// The vault, its store or the way to it is not well: the same call may succeed later. Counts
+    /// for the breaker.
+    Unavailable,
+    /// The vault answered that it will not: its credentials were refused, or a value cannot be
+    /// decrypted.
+    Refused,
+}
+
+/// Who a token belongs to, and what that pod is now. Always asked live, never from a cache.
+#[async_trait]
+pub trait Identities: Send + Sync + 'static {
+    /// A TokenReview. With an audience it is sent, and must come back.
+    async fn review(&self, token: &Secret, audience: Option<&str>) -> Result<Review, Refusal>;
+
+    /// The pod as it is now; nothing when there is none.
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<PodIdentity>, Refusal>;
+
+    /// Labels and uid of a ReplicaSet; nothing when there is none.
+    async fn replica_set(&self, namespace: &str, name: &str) -> Result<Option<Metadata>, Refusal>;
 }

@@ -35,6 +35,8 @@ pub mod replay;
 pub mod report;
 pub mod restart;
 mod rfc3339;
+pub mod secret;
+pub mod secrets;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod upgrades;
