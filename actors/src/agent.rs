@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use prometheus::Registry;
 
 use crate::actor::{Behaviour, ShellArguments};
+use crate::address::Address;
 use crate::controller::{ControllerParts, ControllerWorkers};
 use crate::heartbeat::Heartbeat;
 use crate::lease::{Election, Leadership, Lease};
@@ -15,11 +16,14 @@ use crate::metrics::{ActorFamilies, ActorMetrics, LeaseCollector, StoreCollector
 use crate::ports::{ControlPlane, Server};
 use crate::release::HeldDeletes;
 use crate::root::{Root, RootArguments, RootError, RootHandle};
+use crate::secrets::{Secrets, SecretsClient, SecretsMessage, SecretsMetrics, SecretsParts};
 use crate::server::ServerActor;
 use crate::status::StatusBoard;
 use crate::store::Store;
 use crate::supervisor::{StartFn, worker};
 use crate::tree::{Crew, Kind, Node, TREE, TreeError};
+
+const SECRETS: &str = "root/secrets";
 
 /// What an agent is made with.
 pub struct AgentParts {
@@ -33,6 +37,8 @@ pub struct AgentParts {
     pub leadership: Leadership,
     /// How that is decided, when several processes run.
     pub election: Option<Election>,
+    /// What pods are given their secrets with; nothing without a vault.
+    pub secrets: Option<SecretsParts>,
     /// Where every actor publishes.
     pub board: StatusBoard,
     /// Seed of the jitter of restarts.
@@ -68,6 +74,8 @@ pub struct Agent {
     parts: AgentParts,
     metrics: ActorFamilies,
     controllers: Vec<ControllerWorkers>,
+    secrets: Address<SecretsMessage>,
+    secrets_metrics: SecretsMetrics,
 }
 
 impl Agent {
@@ -87,6 +95,8 @@ impl Agent {
             parts,
             metrics,
             controllers,
+            secrets: TREE.address(SECRETS)?,
+            secrets_metrics: SecretsMetrics::register(registry)?,
         };
         registry.register(Box::new(StoreCollector::new(agent.stores())?))?;
         let leadership = agent.parts.leadership.clone();
@@ -111,6 +121,12 @@ impl Agent {
             .iter()
             .map(ControllerWorkers::held_deletes)
             .collect()
+    }
+
+    /// Who answers pods that ask for their secrets; nothing without a vault.
+    pub fn secrets(&self) -> Option<SecretsClient> {
+        let client = || SecretsClient::new(self.secrets.clone(), self.secrets_metrics.clone());
+        self.parts.secrets.as_ref().map(|_| client())
     }
 
     /// Starts the tree. Returns before its controllers are ready.
@@ -147,6 +163,11 @@ impl Agent {
                 )
             })?,
         );
+        let (parts, counts) = (self.parts.secrets, self.secrets_metrics);
+        let start = places.start_at(SECRETS, self.secrets, move || {
+            Secrets::new(parts.clone(), counts.clone())
+        });
+        crew = crew.worker(SECRETS, start);
         let served = [
             ("rpc", servers.rpc),
             ("metrics", servers.metrics),
@@ -183,14 +204,22 @@ impl Places<'_> {
         path: &str,
         make: impl Fn() -> B + Send + Sync + 'static,
     ) -> Result<StartFn, TreeError> {
-        let address = TREE.address(path)?;
+        Ok(self.start_at(path, TREE.address(path)?, make))
+    }
+
+    fn start_at<B: Behaviour>(
+        &self,
+        path: &str,
+        address: Address<B::Message>,
+        make: impl Fn() -> B + Send + Sync + 'static,
+    ) -> StartFn {
         let (board, metrics) = (self.board.clone(), self.metrics.actor(path));
-        Ok(worker(move || ShellArguments {
+        worker(move || ShellArguments {
             behaviour: make(),
             address: address.clone(),
             board: board.clone(),
             metrics: metrics.clone(),
-        }))
+        })
     }
 }
 

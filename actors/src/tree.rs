@@ -109,8 +109,8 @@ const TO_END: Duration = Duration::from_millis(50);
 /// The whole tree.
 pub const TREE: Node = root(&PARTS);
 
-const PARTS: [Node; CONTROLLERS.len() + 3] = {
-    let mut parts = [SERVERS; CONTROLLERS.len() + 3];
+const PARTS: [Node; CONTROLLERS.len() + 4] = {
+    let mut parts = [SERVERS; CONTROLLERS.len() + 4];
     parts[0] = worker("lease", 8, LEASE_PATIENCE);
     parts[1] = worker("heartbeat", 8, SHORT);
     let mut next = 0;
@@ -118,6 +118,8 @@ const PARTS: [Node; CONTROLLERS.len() + 3] = {
         parts[next + 2] = controller(CONTROLLERS[next]);
         next += 1;
     }
+    // Stopped after the servers: who asked through them has been answered by then.
+    parts[next + 2] = worker("secrets", 512, SHORT);
     parts
 };
 

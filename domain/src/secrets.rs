@@ -7,6 +7,8 @@
 mod blob;
 mod identity;
 mod pod;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

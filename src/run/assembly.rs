@@ -262,6 +262,7 @@ fn parts(
         is_region_known,
         leadership: world.leadership,
         election: world.election,
+        secrets: world.secrets,
         board: board.clone(),
         seed: world.seed,
     })

@@ -98,6 +98,7 @@ fn agent_counted(
         is_region_known,
         leadership,
         election,
+        secrets: None,
         board: board.clone(),
         seed: 7,
     };

@@ -16,11 +16,35 @@ pub struct MalformedBlob {
     pub column: usize,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SecretsConfig {
-    #[serde(default)]
-    secrets: Option<Entries>,
+/// The object around the secrets: `{"secrets": {…}}` and nothing else.
+struct SecretsConfig(Entries);
+
+impl<'de> Deserialize<'de> for SecretsConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // A derived struct would take a list for one, too.
+        deserializer.deserialize_map(ConfigVisitor)
+    }
+}
+
+struct ConfigVisitor;
+
+impl<'de> Visitor<'de> for ConfigVisitor {
+    type Value = SecretsConfig;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with secrets")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SecretsConfig, A::Error> {
+        let mut secrets = None;
+        while let Some(key) = map.next_key::<String>()? {
+            if key != "secrets" || secrets.is_some() {
+                return Err(A::Error::custom("not what an object with secrets has"));
+            }
+            secrets = Some(map.next_value::<Option<Entries>>()?.unwrap_or_default());
+        }
+        Ok(SecretsConfig(secrets.unwrap_or_default()))
+    }
 }
 
 /// Names to ciphertexts. A name given twice would leave open which of the two is meant.
@@ -59,5 +83,6 @@ pub fn parse_blob(blob: &[u8]) -> Result<BTreeMap<String, String>, MalformedBlob
         line: error.line(),
         column: error.column(),
     })?;
-    Ok(config.secrets.unwrap_or_default().0)
+    let SecretsConfig(Entries(entries)) = config;
+    Ok(entries)
 }

@@ -11,6 +11,8 @@ use crate::labels;
 use crate::object::Metadata;
 use crate::variables::ENCRYPTED;
 
+const REPLICA_SET: &str = "apps/v1/ReplicaSet";
+
 /// What counts of a pod when it asks for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodIdentity {
@@ -146,7 +148,7 @@ fn is_owned(pod: &PodIdentity, owner: Option<&Metadata>, deployment: &str) -> bo
         return false;
     };
     let label = |key: &str| owner.labels.get(key).map(String::as_str);
-    reference.kind == "apps/v1/ReplicaSet"
+    reference.kind == REPLICA_SET
         && *reference.uid == *owner.uid
         && owner.is_ours()
         && label(labels::COMPONENT) == Some(labels::COMPONENT_DEPLOYMENT)
@@ -154,6 +156,12 @@ fn is_owned(pod: &PodIdentity, owner: Option<&Metadata>, deployment: &str) -> bo
 }
 
 impl PodIdentity {
+    /// The name of the ReplicaSet that controls it, if one does.
+    pub fn replica_set(&self) -> Option<&str> {
+        let owner = self.owner.as_ref()?;
+        (owner.kind == REPLICA_SET).then_some(&*owner.name)
+    }
+
     /// From the JSON of a pod. Anything odd is an error: nothing is guessed about who may have
     /// secrets.
     pub fn from_slice(json: &[u8]) -> Result<Self, UndecodablePod> {

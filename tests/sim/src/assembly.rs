@@ -89,6 +89,7 @@ impl Process {
             is_region_known: Arc::clone(&is_region_known),
             leadership,
             election,
+            secrets: None,
             board: self.board,
             seed: self.seed,
         };

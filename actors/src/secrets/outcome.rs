@@ -1,0 +1,89 @@
+//! How a request for secrets ended: precise for operators, the same few codes for callers.
+
+use krane_domain::secrets::Denial;
+
+/// Why there are no secrets in the answer: all that a caller may know (D29).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refused {
+    /// The token proves nothing, or something else than the request says.
+    Unauthenticated,
+    /// Too many requests, of this caller or of all.
+    ResourceExhausted,
+    /// Something that krane needs for the answer is not well; another try may succeed.
+    Unavailable,
+    /// The request can not be answered, however often it is sent.
+    Internal,
+}
+
+/// How a request ended, for log and metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// The pod got its secrets.
+    Granted,
+    /// It proved nothing.
+    Denied(Denial),
+    /// It, its sender or everybody asks too often.
+    Limited,
+    /// The API server did not say who asks.
+    ClusterUnavailable,
+    /// The vault did not answer, or not with all of it.
+    VaultUnavailable,
+    /// The vault does not decrypt these values.
+    VaultRefused,
+    /// The blob is no blob.
+    MalformedBlob,
+    /// The answer was not there in time.
+    TimedOut,
+    /// The caller did not wait for the answer.
+    Abandoned,
+    /// A defect of krane.
+    Panicked,
+}
+
+impl Outcome {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let denied = Denial::ALL.into_iter().map(Self::Denied);
+        denied.chain([
+            Self::Granted,
+            Self::Limited,
+            Self::ClusterUnavailable,
+            Self::VaultUnavailable,
+            Self::VaultRefused,
+            Self::MalformedBlob,
+            Self::TimedOut,
+            Self::Abandoned,
+            Self::Panicked,
+        ])
+    }
+
+    /// Value of the metric label `result`: a closed set.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Denied(denial) => denial.name(),
+            Self::Limited => "limited",
+            Self::ClusterUnavailable => "cluster_unavailable",
+            Self::VaultUnavailable => "vault_unavailable",
+            Self::VaultRefused => "vault_refused",
+            Self::MalformedBlob => "malformed_blob",
+            Self::TimedOut => "timed_out",
+            Self::Abandoned => "abandoned",
+            Self::Panicked => "panicked",
+        }
+    }
+
+    /// What the caller is told; nothing when it got its secrets.
+    pub const fn refused(self) -> Option<Refused> {
+        Some(match self {
+            Self::Granted => return None,
+            Self::Denied(_) => Refused::Unauthenticated,
+            Self::Limited => Refused::ResourceExhausted,
+            Self::ClusterUnavailable | Self::VaultUnavailable | Self::TimedOut => {
+                Refused::Unavailable
+            }
+            Self::Abandoned | Self::Panicked => Refused::Unavailable,
+            Self::VaultRefused | Self::MalformedBlob => Refused::Internal,
+        })
+    }
+}
