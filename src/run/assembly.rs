@@ -10,6 +10,7 @@ use krane_actors::lease::{Election, Leadership};
 use krane_actors::metrics::ControllerFamilies;
 use krane_actors::ports::{Clock, Cluster, ControlPlane};
 use krane_actors::root::{Exit, RootHandle};
+use krane_actors::secrets::SecretsParts;
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use krane_domain::ids::Controller;
@@ -37,6 +38,8 @@ pub(crate) struct World {
     pub(crate) leadership: Leadership,
     /// … and how that is decided, if not always.
     pub(crate) election: Option<Election>,
+    /// What pods are given their secrets with; nothing without a vault.
+    pub(crate) secrets: Option<SecretsParts>,
     /// The clock of all that.
     pub(crate) board: StatusBoard,
     /// Where all jitter begins.
@@ -79,6 +82,7 @@ impl World {
             rules,
             leadership: Leadership::default(),
             election: None,
+            secrets: None,
             board: StatusBoard::new(),
             seed,
         })
