@@ -30,6 +30,7 @@ mod schema;
 mod selectors;
 mod services;
 mod store;
+mod tokens;
 mod typed;
 mod validate;
 mod view;
@@ -46,6 +47,7 @@ pub use deliveries::{Deliveries, Delivery};
 pub use leases::SimLeases;
 pub use options::{Options, Pace};
 pub use pods::Behaviour;
+pub use tokens::{API_AUDIENCE, TokenIssuer};
 pub use view::Lag;
 
 use world::World;
@@ -72,6 +74,11 @@ impl SimCluster {
     /// Everybody else.
     pub fn admin(&self) -> Admin {
         Admin::new(Arc::clone(&self.world))
+    }
+
+    /// Who hands out ServiceAccount tokens.
+    pub fn tokens(&self) -> TokenIssuer {
+        TokenIssuer::new(Arc::clone(&self.world))
     }
 
     /// Controllers, scheduler and nodes at work, for ever: whoever owns the cluster polls it.

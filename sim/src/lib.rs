@@ -4,3 +4,4 @@ mod bell;
 pub mod cluster;
 pub mod control_plane;
 pub mod hooks;
+pub mod vault;

@@ -111,7 +111,7 @@ impl Identities for Scene {
             authenticated: Some(true),
             username: "system:serviceaccount:tenant:default".to_owned(),
             groups: vec!["system:serviceaccounts:tenant".to_owned()],
-            audiences: audience.map(str::to_owned).into_iter().collect(),
+            audiences: vec![audience.unwrap_or("https://kubernetes").to_owned()],
             extra: BTreeMap::from([
                 extra("pod-name", pod.to_owned()),
                 extra("pod-uid", format!("uid-{pod}")),

@@ -122,9 +122,9 @@ impl Follower {
             if self.listed_at.is_some_and(is_again) {
                 self.pause_short().await;
             }
-            self.listed_at = Some(Instant::now());
             match self.cluster.list(&self.spec).await {
                 Ok(listed) => {
+                    self.listed_at = Some(Instant::now());
                     let version = listed.resource_version.clone();
                     self.tell(WatchMessage::Listed(self.spec.resource, listed))
                         .await;

@@ -43,13 +43,18 @@ pub struct Identity {
     pub credential: Option<String>,
 }
 
-/// Whose token this is. With `audience`, it must be among those that the API server confirms.
+/// Whose token this is. The API server must confirm an audience: `audience`, where one is given,
+/// and its own otherwise.
 pub fn identify(review: &Review, audience: Option<&str>) -> Result<Identity, Denial> {
     if review.authenticated != Some(true) || !review.error.is_empty() {
         return Err(Denial::NotAuthenticated);
     }
     // An authenticator that knows nothing of audiences leaves the list empty.
-    if audience.is_some_and(|wanted| !review.audiences.iter().any(|each| each == wanted)) {
+    let is_confirmed = match audience {
+        Some(wanted) => review.audiences.iter().any(|each| each == wanted),
+        None => !review.audiences.is_empty(),
+    };
+    if !is_confirmed {
         return Err(Denial::WrongAudience);
     }
     let parts: Vec<&str> = review.username.split(':').collect();

@@ -26,6 +26,7 @@ fn review() -> Review {
     };
     Review {
         authenticated: Some(true),
+        audiences: vec!["https://kubernetes".to_owned()],
         username: "system:serviceaccount:tenant:default".to_owned(),
         groups: vec!["system:serviceaccounts:tenant".to_owned()],
         extra: BTreeMap::from([
@@ -258,6 +259,7 @@ fn with_an_audience_it_must_be_among_those_that_the_api_server_confirms() {
         assert_eq!(result, Err(Denial::WrongAudience), "{wrong:?}");
     }
     assert!(identify(&with(&["https://kubernetes"]), None).is_ok());
+    assert_eq!(identify(&with(&[]), None), Err(Denial::WrongAudience));
 }
 
 #[test]

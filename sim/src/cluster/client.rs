@@ -89,7 +89,7 @@ impl SimClient {
         }
     }
 
-    async fn call<T: Send>(
+    pub(super) async fn call<T: Send>(
         &self,
         call: &'static str,
         subject: String,
@@ -306,12 +306,17 @@ fn live(version: &Version, object: &ObjectRef) -> Result<LiveObject, Refusal> {
         Ok(Item::Pod(_)) => "a pod is only told as a digest".to_owned(),
         Err(problem) => problem.to_string(),
     };
-    Err(Refusal {
+    Err(unreadable(problem))
+}
+
+/// An answer that came and makes no sense.
+pub(super) fn unreadable(problem: String) -> Refusal {
+    Refusal {
         class: RefusalClass::Transient,
         code: 200,
         message: problem,
         retry_after: None,
-    })
+    }
 }
 
 fn metadata(version: &Version) -> Metadata {

@@ -67,6 +67,9 @@ impl World {
         );
         self.kind_is_there(&key)?;
         complete_identity(&key, &mut body)?;
+        if kind.name == "Pod" && body["spec"]["serviceAccountName"].is_null() {
+            body["spec"]["serviceAccountName"] = json!("default");
+        }
         let writer = self.writer(manager, "");
         let object = update(kind, None, body, &writer)?;
         if self.store.get(&key).is_some() {

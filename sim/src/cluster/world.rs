@@ -12,6 +12,7 @@ use super::clock::Clock;
 use super::nodes::{Addresses, Nodes};
 use super::options::Options;
 use super::store::{Event, Key, Store, Version, owners};
+use super::tokens::Tokens;
 use super::{deployments, garbage, namespaces, pods, replica_sets};
 use crate::bell::{Bell, Listener};
 
@@ -23,6 +24,7 @@ pub(super) struct World {
     pub(super) agenda: Agenda,
     pub(super) nodes: Nodes,
     pub(super) addresses: Addresses,
+    pub(super) tokens: Tokens,
     /// Kinds whose definition is not there.
     pub(super) absent_kinds: BTreeSet<&'static str>,
     /// Kinds whose definition is being removed.
@@ -43,6 +45,7 @@ impl World {
             agenda: Agenda::default(),
             nodes: Nodes::new(options.nodes),
             addresses: Addresses::default(),
+            tokens: Tokens::default(),
             absent_kinds: BTreeSet::new(),
             terminating_kinds: BTreeSet::new(),
             removals: BTreeMap::new(),

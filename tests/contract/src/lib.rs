@@ -17,6 +17,7 @@ pub mod memory;
 pub mod other;
 pub mod reads;
 pub mod sequences;
+pub mod tokens;
 pub mod twins;
 pub mod watches;
 

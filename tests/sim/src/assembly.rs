@@ -11,6 +11,7 @@ use krane_actors::controller::ControllerParts;
 use krane_actors::lease::{Election, Leadership};
 use krane_actors::metrics::ControllerFamilies;
 use krane_actors::ports::{Clock, Cluster, ControlPlane, Server};
+use krane_actors::secrets::SecretsParts;
 use krane_actors::status::StatusBoard;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
@@ -44,6 +45,8 @@ pub(crate) struct Process {
     pub(crate) began: Instant,
     pub(crate) seed: u64,
     pub(crate) heartbeat: Arc<dyn ControlPlane>,
+    /// What pods are given their secrets with.
+    pub(crate) secrets: Option<SecretsParts>,
     /// When it is one of several.
     pub(crate) election: Option<(Leadership, Election)>,
 }
@@ -89,7 +92,7 @@ impl Process {
             is_region_known: Arc::clone(&is_region_known),
             leadership,
             election,
-            secrets: None,
+            secrets: self.secrets,
             board: self.board,
             seed: self.seed,
         };

@@ -35,6 +35,7 @@ impl Incarnation {
             began,
             seed,
             heartbeat: Arc::new(ControlPort::new(&epoch, Controller::Deployments)),
+            secrets: None,
             election: None,
         };
         let agent = process.agent(|controller| {

@@ -91,6 +91,7 @@ async fn live(
         began: Instant::now(),
         seed,
         heartbeat: Arc::new(controls[0].clone()),
+        secrets: None,
         election: None,
     };
     let agent = process.agent(|controller| {

@@ -25,6 +25,7 @@ mod script;
 mod shared;
 mod shrink;
 mod suite;
+mod tokens;
 mod wishes;
 mod world;
 
@@ -40,3 +41,4 @@ pub use scenario::{Scenario, scenario_asked_for, scenarios, setup, words};
 pub use script::{POLICIES, SENTINELS, Script, Step, Variant};
 pub use shared::Extent;
 pub use suite::{Summary, all, number, on_all_cores, plan_asked_for, seeded};
+pub use tokens::token_table;

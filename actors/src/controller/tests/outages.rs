@@ -80,6 +80,23 @@ async fn after_many_blips_the_next_is_over_as_soon_as_the_first() {
     }
 }
 
+/// A list that failed waits once, not once for its failure and once more for being early.
+#[tokio::test(start_paused = true)]
+async fn after_a_long_outage_the_lists_are_there_within_five_seconds() {
+    let world = settled().await;
+    for outage in 1..=20 {
+        world.cluster.fail_lists(true);
+        world.cluster.end_watches(&WatchEnd::Expired);
+        world.pass(61).await;
+        let before = world.cluster.lists();
+        world.cluster.fail_lists(false);
+        let are_there = |world: &World| world.cluster.lists() >= before + 5;
+        let time = world.until("all lists are there", are_there).await;
+        assert!(time <= Duration::from_millis(5_050), "{outage}: {time:?}");
+        world.pass(30).await;
+    }
+}
+
 /// kube-rs/kube#1316, kubernetes-client/python#1148, kubernetes-client/javascript#596 (B07): the
 /// network drops an idle watch without a word, and its reader waits for ever.
 #[tokio::test(start_paused = true)]

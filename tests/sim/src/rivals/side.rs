@@ -54,6 +54,7 @@ impl Side {
             began: scene.began,
             seed,
             heartbeat: Arc::new(control(Controller::Deployments)),
+            secrets: None,
             election: Some((leadership.clone(), election)),
         };
         let client = scene.cluster.client();

@@ -16,6 +16,7 @@ mod seeds;
 #[cfg(feature = "hooks")]
 mod supervision;
 mod sweeps;
+mod tokens;
 
 use krane_testsim::{Setup, all, number};
 
