@@ -12,7 +12,7 @@ use crate::root::STOP_TIMEOUT;
 use crate::status::StatusBoard;
 use crate::supervisor::{PrepareFn, Shutdown, StartFn, Surroundings};
 
-const WORKERS: [&str; 22] = [
+const WORKERS: [&str; 23] = [
     "root/lease",
     "root/heartbeat",
     "root/deployments/observer/watch",
@@ -33,6 +33,7 @@ const WORKERS: [&str; 22] = [
     "root/cilium/intake/stream",
     "root/cilium/intake/resync",
     "root/cilium/intake/replay",
+    "root/secrets",
     "root/servers/rpc",
     "root/servers/metrics",
     "root/servers/admin",
@@ -103,6 +104,7 @@ root (one_for_one)
 │       ├── stream
 │       ├── resync
 │       └── replay
+├── secrets
 └── servers (one_for_one)
     ├── rpc
     ├── metrics
@@ -123,6 +125,7 @@ fn a_complete_crew_fits() {
             "root/deployments",
             "root/sentinels",
             "root/cilium",
+            "root/secrets",
             "root/servers"
         ]
     );
@@ -133,7 +136,7 @@ fn a_complete_crew_fits() {
         .collect();
     assert_eq!(
         is_reset,
-        [false, false, true, true, true, false],
+        [false, false, true, true, true, false, false],
         "only controllers keep state above its workers"
     );
 }

@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(said_of(&cluster, &plain, Some("krane")).await, no);
         assert_eq!(said_of(&cluster, &Secret::new("x".into()), None).await, no);
         let object = ObjectRef::new(Resource::Pod, "a", "one");
-        cluster.admin().delete(&object).unwrap();
+        cluster.admin().delete(&object, Some(0)).unwrap();
         cluster.step();
         assert_eq!(said_of(&cluster, &plain, None).await, no);
         cluster.admin().create(pod("one"), "test").unwrap();

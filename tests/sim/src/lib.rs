@@ -41,4 +41,4 @@ pub use scenario::{Scenario, scenario_asked_for, scenarios, setup, words};
 pub use script::{POLICIES, SENTINELS, Script, Step, Variant};
 pub use shared::Extent;
 pub use suite::{Summary, all, number, on_all_cores, plan_asked_for, seeded};
-pub use tokens::token_table;
+pub use tokens::{Latencies, decrypt_load, token_table};

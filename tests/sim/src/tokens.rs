@@ -1,6 +1,7 @@
 //! Every wrong token, every wrong question and every state of the vault, put to the whole agent in
 //! a cluster in memory.
 
+mod load;
 mod world;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use krane_actors::secrets::{DecryptRequest, Refused, SecretsDesk};
 use krane_domain::secret::Secret;
 use krane_testcontract::tokens::{Answer, Ask, Backend, Class, Table};
 
+pub use self::load::{Latencies, decrypt_load};
 use self::world::{Subject, TokenWorld};
 
 /// All cells of one table: `audience` is the setting `secrets.audience`.

@@ -125,6 +125,37 @@ impl TokenWorld {
             .await
     }
 
+    /// A workload with so many variables, and one running pod.
+    pub(super) async fn with_variables(
+        &self,
+        number: u64,
+        variables: usize,
+    ) -> Result<Subject, String> {
+        let names: Vec<String> = (0..variables)
+            .map(|each| format!("VARIABLE_{each}"))
+            .collect();
+        let all: Vec<_> = names
+            .iter()
+            .map(|name| (&**name, "a value of some length"))
+            .collect();
+        let blob = self.vault.inner.blob("env_1", &all);
+        let name = format!("app-{number}");
+        let own = (blob, "a value of some length".to_owned());
+        self.started(NAMESPACE, &name, &format!("d_{number}"), "env_1", own)
+            .await
+    }
+
+    /// The token of the subject's own pod.
+    pub(super) fn own_token(&self, subject: &Subject) -> Result<Secret, String> {
+        let pod = &subject.pod;
+        let audiences: Vec<&str> = self.audience.into_iter().collect();
+        let token = self
+            .cluster
+            .tokens()
+            .for_pod(&pod.namespace, &pod.name, &audiences);
+        token.ok_or_else(|| format!("there is no pod {pod}"))
+    }
+
     async fn workload(
         &self,
         namespace: &str,
@@ -133,9 +164,28 @@ impl TokenWorld {
         environment_id: &str,
     ) -> Result<Subject, String> {
         let plaintext = format!("plain of {name}");
+        let all = [("A", &*plaintext), ("B", "second")];
+        let blob = self.vault.inner.blob(environment_id, &all);
+        self.started(
+            namespace,
+            name,
+            deployment_id,
+            environment_id,
+            (blob, plaintext),
+        )
+        .await
+    }
+
+    async fn started(
+        &self,
+        namespace: &str,
+        name: &str,
+        deployment_id: &str,
+        environment_id: &str,
+        (blob, plaintext): (Vec<u8>, String),
+    ) -> Result<Subject, String> {
         let vault = &self.vault.inner;
-        let blob = |first: &str| vault.blob(environment_id, &[("A", first), ("B", "second")]);
-        let (blob, foreign_blob) = (blob(&plaintext), blob("foreign"));
+        let foreign_blob = vault.blob(environment_id, &[("A", "foreign"), ("B", "second")]);
         let input = DeploymentInput {
             k8s_namespace: namespace.to_owned(),
             k8s_name: name.to_owned(),

@@ -9,6 +9,7 @@
 
 #[cfg(feature = "hooks")]
 mod bugs;
+mod decrypts;
 #[cfg(feature = "hooks")]
 mod isolation;
 mod rivals;

@@ -1,0 +1,30 @@
+//! How quickly pods get their secrets. Figures for people; the machine decides them.
+
+use krane_testsim::{Latencies, decrypt_load};
+
+const PODS: u64 = 600;
+const RATE: u64 = 1_000;
+const SECONDS: u64 = 4;
+
+fn told(what: &str, measured: &Latencies) {
+    println!(
+        "{what}: {} answers in {:.1?}, {} refused, p50 {:.1?}, p99 {:.1?}",
+        measured.count(),
+        measured.took,
+        measured.refused,
+        measured.percentile(50),
+        measured.percentile(99)
+    );
+}
+
+#[test]
+fn a_thousand_decrypts_in_a_second_of_twenty_variables_each_are_answered_and_a_flood_is_not() {
+    let calm = decrypt_load(PODS, RATE, SECONDS, false).expect("it runs");
+    told("1,000 requests per second by 600 pods", &calm);
+    assert_eq!(calm.refused, 0, "each of these is within its allowance");
+    let flooded = decrypt_load(PODS, RATE, SECONDS, true).expect("it runs");
+    told("the same beside a pod that never stops asking", &flooded);
+    assert_eq!(flooded.refused, 0, "the flood is refused, and nobody else");
+    let ratio = flooded.percentile(99).as_secs_f64() / calm.percentile(99).as_secs_f64();
+    println!("p99 beside the flood: {ratio:.2} times that without it");
+}
