@@ -13,6 +13,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::world::{Subject, TokenWorld};
 
+/// On the way to krane and back, within a cluster.
+const ROUND_TRIP: Duration = Duration::from_micros(500);
 /// Variables of each pod.
 const VARIABLES: usize = 20;
 
@@ -54,8 +56,7 @@ pub fn decrypt_load(pods: u64, rate: u64, seconds: u64, flood: bool) -> Result<L
 async fn run(pods: u64, rate: u64, seconds: u64, flood: bool) -> Result<Latencies, String> {
     let world = Arc::new(TokenWorld::start(None).await?);
     let mut callers = Vec::new();
-    for number in 0..=pods {
-        let subject = world.with_variables(number, VARIABLES).await?;
+    for (number, subject) in (0..).zip(world.many(pods + 1, VARIABLES).await?) {
         let token = world.own_token(&subject)?;
         callers.push(Arc::new((subject, token, address(number))));
     }
@@ -68,7 +69,8 @@ async fn run(pods: u64, rate: u64, seconds: u64, flood: bool) -> Result<Latencie
         flooding.spawn(async move {
             loop {
                 let _ = world.desk.decrypt(request(&greedy)).await;
-                tokio::task::yield_now().await;
+                // No connection asks quicker than its way there and back.
+                pass_until(Instant::now() + ROUND_TRIP).await;
             }
         });
     }

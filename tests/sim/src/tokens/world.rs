@@ -125,24 +125,36 @@ impl TokenWorld {
             .await
     }
 
-    /// A workload with so many variables, and one running pod.
-    pub(super) async fn with_variables(
+    /// So many workloads with so many variables each, and their running pods.
+    pub(super) async fn many(
         &self,
-        number: u64,
+        workloads: u64,
         variables: usize,
-    ) -> Result<Subject, String> {
+    ) -> Result<Vec<Subject>, String> {
+        let plaintext = "a value of some length";
         let names: Vec<String> = (0..variables)
             .map(|each| format!("VARIABLE_{each}"))
             .collect();
-        let all: Vec<_> = names
-            .iter()
-            .map(|name| (&**name, "a value of some length"))
-            .collect();
-        let blob = self.vault.inner.blob("env_1", &all);
-        let name = format!("app-{number}");
-        let own = (blob, "a value of some length".to_owned());
-        self.started(NAMESPACE, &name, &format!("d_{number}"), "env_1", own)
-            .await
+        let all: Vec<_> = names.iter().map(|name| (&**name, plaintext)).collect();
+        let mut wanted = Vec::new();
+        for number in 0..workloads {
+            let blob = self.vault.inner.blob("env_1", &all);
+            let (name, id) = (format!("app-{number}"), format!("d_{number}"));
+            self.want(NAMESPACE, &name, &id, "env_1", &blob)?;
+            wanted.push((id, blob));
+        }
+        let mut subjects = Vec::new();
+        for (deployment_id, blob) in wanted {
+            subjects.push(Subject {
+                pod: self.pod_of(NAMESPACE, &deployment_id).await?,
+                deployment_id,
+                environment_id: "env_1".to_owned(),
+                blob,
+                plaintext: plaintext.to_owned(),
+                foreign_blob: Vec::new(),
+            });
+        }
+        Ok(subjects)
     }
 
     /// The token of the subject's own pod.
@@ -164,28 +176,29 @@ impl TokenWorld {
         environment_id: &str,
     ) -> Result<Subject, String> {
         let plaintext = format!("plain of {name}");
-        let all = [("A", &*plaintext), ("B", "second")];
-        let blob = self.vault.inner.blob(environment_id, &all);
-        self.started(
-            namespace,
-            name,
-            deployment_id,
-            environment_id,
-            (blob, plaintext),
-        )
-        .await
+        let vault = &self.vault.inner;
+        let blob = |first: &str| vault.blob(environment_id, &[("A", first), ("B", "second")]);
+        let (blob, foreign_blob) = (blob(&plaintext), blob("foreign"));
+        self.want(namespace, name, deployment_id, environment_id, &blob)?;
+        Ok(Subject {
+            pod: self.pod_of(namespace, deployment_id).await?,
+            deployment_id: deployment_id.to_owned(),
+            environment_id: environment_id.to_owned(),
+            blob,
+            plaintext,
+            foreign_blob,
+        })
     }
 
-    async fn started(
+    /// Lets the control plane want a workload with this blob.
+    fn want(
         &self,
         namespace: &str,
         name: &str,
         deployment_id: &str,
         environment_id: &str,
-        (blob, plaintext): (Vec<u8>, String),
-    ) -> Result<Subject, String> {
-        let vault = &self.vault.inner;
-        let foreign_blob = vault.blob(environment_id, &[("A", "foreign"), ("B", "second")]);
+        blob: &[u8],
+    ) -> Result<(), String> {
         let input = DeploymentInput {
             k8s_namespace: namespace.to_owned(),
             k8s_name: name.to_owned(),
@@ -197,21 +210,13 @@ impl TokenWorld {
             replicas: 1,
             cpu_millicores: 100,
             memory_mib: 64,
-            encrypted_environment_variables: blob.clone(),
+            encrypted_environment_variables: blob.to_vec(),
             ..DeploymentInput::default()
         };
         let desired = deployment::validate(input, &Rules::default());
         let desired = desired.map_err(|invalid| invalid.to_string())?;
         self.control.apply(Desired::Deployment(Box::new(desired)));
-        let pod = self.pod_of(namespace, deployment_id).await?;
-        Ok(Subject {
-            deployment_id: deployment_id.to_owned(),
-            environment_id: environment_id.to_owned(),
-            blob,
-            plaintext,
-            foreign_blob,
-            pod,
-        })
+        Ok(())
     }
 
     async fn pod_of(&self, namespace: &str, deployment_id: &str) -> Result<ObjectRef, String> {

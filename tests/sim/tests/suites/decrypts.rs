@@ -2,7 +2,7 @@
 
 use krane_testsim::{Latencies, decrypt_load};
 
-const PODS: u64 = 600;
+const PODS: u64 = 200;
 const RATE: u64 = 1_000;
 const SECONDS: u64 = 4;
 
@@ -20,7 +20,7 @@ fn told(what: &str, measured: &Latencies) {
 #[test]
 fn a_thousand_decrypts_in_a_second_of_twenty_variables_each_are_answered_and_a_flood_is_not() {
     let calm = decrypt_load(PODS, RATE, SECONDS, false).expect("it runs");
-    told("1,000 requests per second by 600 pods", &calm);
+    told("1,000 requests per second by 200 pods", &calm);
     assert_eq!(calm.refused, 0, "each of these is within its allowance");
     let flooded = decrypt_load(PODS, RATE, SECONDS, true).expect("it runs");
     told("the same beside a pod that never stops asking", &flooded);
