@@ -20,6 +20,7 @@ mod outages;
 mod pods;
 mod poison;
 mod policies;
+mod secrets;
 mod sentinels;
 mod shutdown;
 mod states;

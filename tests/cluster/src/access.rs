@@ -76,16 +76,16 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<String, Error> {
-        self.request_token(namespace, name, None, None).await
+        self.request_token(namespace, name, None, &[]).await
     }
 
     /// A token as a kubelet would mount it into this pod: of the pod's ServiceAccount, bound to the pod's name and uid.
-    /// `audience` is the API server's own when `None`.
+    /// Without audiences it is for the API server itself.
     pub async fn pod_token(
         &self,
         namespace: &str,
         pod: &str,
-        audience: Option<&str>,
+        audiences: &[&str],
     ) -> Result<String, Error> {
         let client = self.admin_client().await?;
         let found = Api::<Pod>::namespaced(client, namespace)
@@ -105,7 +105,7 @@ impl Cluster {
             name: found.metadata.name,
             uid: found.metadata.uid,
         };
-        self.request_token(namespace, &account, Some(bound), audience)
+        self.request_token(namespace, &account, Some(bound), audiences)
             .await
     }
 
@@ -114,12 +114,13 @@ impl Cluster {
         namespace: &str,
         account: &str,
         bound: Option<BoundObjectReference>,
-        audience: Option<&str>,
+        audiences: &[&str],
     ) -> Result<String, Error> {
         let what = || format!("request a token of ServiceAccount {namespace}/{account}");
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {
-                audiences: audience.map(|audience| vec![audience.to_owned()]),
+                audiences: (!audiences.is_empty())
+                    .then(|| audiences.iter().map(|&each| each.to_owned()).collect()),
                 bound_object_ref: bound,
                 expiration_seconds: Some(TOKEN_SECONDS),
             }),

@@ -234,7 +234,9 @@ async fn krane_kubeconfig(cluster: &Cluster) -> Outcome<PathBuf> {
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/krane/files/rbac.yaml");
     let is_needed = |document: &serde_json::Value| {
         let switch = &document["metadata"]["labels"]["krane.unkey.com/rbac-switch"];
-        switch == "core" || switch == "registry" || switch == "lease"
+        ["core", "registry", "lease", "vault"]
+            .iter()
+            .any(|each| switch == *each)
     };
     cluster.install_rbac_if(&rules, is_needed).await?;
     Ok(cluster.service_account_kubeconfig().await?)

@@ -114,7 +114,7 @@ async fn pod_tokens_are_bound_to_their_pod() {
     })
     .await;
     let token = cluster
-        .pod_token("token", &name(&pod), Some("krane"))
+        .pod_token("token", &name(&pod), &["krane"])
         .await
         .unwrap();
     let review = async |token: &str, audience: &str| {
