@@ -7,6 +7,7 @@
 
 mod autoscaling;
 mod cluster_contract;
+mod connect_go;
 mod control_plane;
 mod crash;
 mod drift;
@@ -20,6 +21,7 @@ mod outages;
 mod pods;
 mod poison;
 mod policies;
+mod secrets_caller;
 mod sentinels;
 mod shutdown;
 mod states;
