@@ -29,7 +29,7 @@ const LONGEST_FILE: u64 = 1024 * 1024;
 
 /// The certificate of now. While the files cannot be used, the last good one stays.
 pub(super) struct Certificate {
-    files: RpcTls,
+    tls: RpcTls,
     provider: Arc<CryptoProvider>,
     last: Mutex<Last>,
 }
@@ -50,16 +50,16 @@ struct Content {
 }
 
 impl Certificate {
-    pub(super) fn read(files: RpcTls, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
-        let content = Content::read(&files)?;
+    pub(super) fn read(tls: RpcTls, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
+        let content = Content::read(&tls)?;
         let last = Last {
-            good: content.parse(&files, &provider)?,
+            good: content.parse(&tls, &provider)?,
             content,
             looked: Instant::now(),
             failed: false,
         };
         Ok(Self {
-            files,
+            tls,
             provider,
             last: Mutex::new(last),
         })
@@ -75,17 +75,17 @@ impl Certificate {
     }
 
     fn look(&self, last: &mut Last) {
-        let found = Content::read(&self.files).and_then(|content| {
+        let found = Content::read(&self.tls).and_then(|content| {
             if content == last.content {
                 return Ok(None);
             }
-            let good = content.parse(&self.files, &self.provider)?;
+            let good = content.parse(&self.tls, &self.provider)?;
             Ok(Some((content, good)))
         });
         match found {
             Ok(None) => last.failed = false,
             Ok(Some((content, good))) => {
-                tracing::info!(path = %self.files.cert.display(), "TLS certificate was re-read");
+                tracing::info!(path = %self.tls.cert.display(), "TLS certificate was re-read");
                 (last.content, last.good, last.failed) = (content, good, false);
             }
             Err(error) => {
@@ -109,21 +109,21 @@ impl ResolvesServerCert for Certificate {
 
 impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Certificate({})", self.files.cert.display())
+        write!(f, "Certificate({})", self.tls.cert.display())
     }
 }
 
 impl Content {
-    fn read(files: &RpcTls) -> Result<Self, TlsError> {
+    fn read(tls: &RpcTls) -> Result<Self, TlsError> {
         Ok(Self {
-            chain: read(&files.cert).map_err(|source| of_certificate(files, source))?,
-            key: read(&files.key).map_err(|source| of_key(files, source))?,
+            chain: read(&tls.cert).map_err(|source| of_certificate(tls, source))?,
+            key: read(&tls.key).map_err(|source| of_key(tls, source))?,
         })
     }
 
     fn parse(
         &self,
-        files: &RpcTls,
+        tls: &RpcTls,
         provider: &CryptoProvider,
     ) -> Result<Arc<CertifiedKey>, TlsError> {
         let chain = CertificateDer::pem_slice_iter(&self.chain)
@@ -135,9 +135,8 @@ impl Content {
                     Ok(chain)
                 }
             })
-            .map_err(|source| of_certificate(files, source))?;
-        let key =
-            PrivateKeyDer::from_pem_slice(&self.key).map_err(|source| of_key(files, source))?;
+            .map_err(|source| of_certificate(tls, source))?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|source| of_key(tls, source))?;
         let pair = CertifiedKey::from_der(chain, key, provider).map_err(TlsError::Pair)?;
         Ok(Arc::new(pair))
     }
@@ -154,16 +153,16 @@ fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, pem::Error> {
     Ok(bytes)
 }
 
-fn of_certificate(files: &RpcTls, source: pem::Error) -> TlsError {
+fn of_certificate(tls: &RpcTls, source: pem::Error) -> TlsError {
     TlsError::Certificate {
-        path: files.cert.clone(),
+        path: tls.cert.clone(),
         source,
     }
 }
 
-fn of_key(files: &RpcTls, source: pem::Error) -> TlsError {
+fn of_key(tls: &RpcTls, source: pem::Error) -> TlsError {
     TlsError::Key {
-        path: files.key.clone(),
+        path: tls.key.clone(),
         source,
     }
 }

@@ -3,8 +3,8 @@
 use krane_proto::krane::v1::secrets_service_server::SERVICE_NAME;
 use prost::Message as _;
 use tokio::io::AsyncWriteExt as _;
+use tonic::Code;
 use tonic::transport::Channel;
-use tonic::{Code, Request};
 use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
@@ -132,16 +132,10 @@ async fn bad_requests_of_grpc_are_refused_as_in_connect() {
 #[tokio::test]
 async fn a_deadline_of_grpc_is_kept() {
     let server = Server::start(PATIENT).await;
-    let mut request = Request::new(message("wait"));
-    // As the header, not as the client's own timer, which would be first.
-    let limit = "20m".parse().unwrap();
-    request.metadata_mut().insert("grpc-timeout", limit);
-    let late = server
-        .grpc()
-        .await
-        .decrypt_secrets_blob(request)
-        .await
-        .unwrap_err();
+    let mut peer = raw::Peer::connect(&server).await;
+    let waits = raw::framed(0, &message("wait").encode_to_vec());
+    let limit = [("grpc-timeout", "20m")];
+    let late = peer.send("application/grpc", &limit, &waits).await;
     assert_eq!(late.code(), Code::DeadlineExceeded);
 }
 
