@@ -49,6 +49,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut descriptors = protox::compile(FILES, ["."])?;
     tonic_prost_build::configure()
         .bytes(".")
+        // What krane serves is written in one order, whatever the hasher.
+        .btree_map(".krane.v1")
         .skip_debug(REDACTED)
         .compile_fds(descriptors.clone())?;
 
@@ -57,6 +59,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         file.source_code_info = None;
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
+    let descriptors = descriptors.encode_to_vec();
+    fs::write(out.join("descriptors.bin"), &descriptors)?;
+    // Connect callers may write JSON; a newer one may send fields that are not known here.
+    pbjson_build::Builder::new()
+        .register_descriptors(&descriptors)?
+        .btree_map([".krane.v1"])
+        .ignore_unknown_fields()
+        .build(&[".krane.v1"])?;
     Ok(())
 }

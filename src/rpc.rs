@@ -1,6 +1,12 @@
 //! The RPC port and what every HTTP server of krane shares.
 
 pub mod bind;
+pub mod calls;
+mod codes;
+pub mod connect;
 pub mod health;
+pub mod port;
+pub mod reflection;
+pub mod secrets;
 pub mod serve;
 pub mod tls;

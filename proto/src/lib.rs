@@ -41,6 +41,7 @@ pub mod krane {
     )]
     pub mod v1 {
         tonic::include_proto!("krane.v1");
+        include!(concat!(env!("OUT_DIR"), "/krane.v1.serde.rs"));
     }
 }
 

@@ -3,10 +3,13 @@
 //! It owns every task it starts: when its future is dropped, all connections are cut.
 
 mod app;
+mod grpc;
+mod pace;
 mod protocol;
 mod tasks;
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 pub use app::App;
+use pace::Unstalled;
 use protocol::{Protocol, detect};
 use tasks::OwnedTasks;
 
@@ -29,8 +33,8 @@ use tasks::OwnedTasks;
 const MOST_CONNECTIONS: usize = 4_096;
 /// Requests in flight on one HTTP/2 connection.
 const MOST_STREAMS: u32 = 256;
-/// Bytes of the header of one HTTP/2 request.
-const LARGEST_HEADER: u32 = 16 * 1024;
+/// Bytes of the header of one request, in either version of HTTP.
+const LARGEST_HEADER: u16 = 16 * 1024;
 /// Pause after the system refused a connection, for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// An HTTP/2 peer that is silent for the first is asked, and gone after the second.
@@ -42,6 +46,10 @@ const PING_LIMIT: Duration = Duration::from_secs(20);
 pub struct Patience {
     /// From the connection, or the end of a request, to the end of the next request's header.
     pub header: Duration,
+    /// From the header of a request to the end of its body.
+    pub body: Duration,
+    /// How long a peer may take nothing of an answer.
+    pub write: Duration,
     /// From the stop signal to the end of the last request; what is left is cut off.
     pub drain: Duration,
 }
@@ -52,10 +60,16 @@ impl Patience {
     pub const fn draining(drain: Duration) -> Self {
         Self {
             header: Duration::from_secs(30),
+            body: Duration::from_secs(30),
+            write: Duration::from_secs(30),
             drain,
         }
     }
 }
+
+/// Who sent a request: an extension of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
 
 /// Why a server ended before it was told to.
 #[derive(Debug, thiserror::Error)]
@@ -81,9 +95,11 @@ pub async fn serve(
             () = shutdown.cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, address)) => {
+                    // A socket of both families shows a peer of the older one as one of the newer.
+                    let peer = Peer(address.ip().to_canonical());
                     let (app, tls, shutdown) = (app.clone(), tls.clone(), shutdown.clone());
-                    connections.spawn(connection(stream, app, tls, patience, shutdown));
+                    connections.spawn(connection(stream, peer, app, tls, patience, shutdown));
                 }
                 Err(error) if is_fatal(&error) => return Err(ServeError::Accept(error)),
                 Err(error) => {
@@ -115,6 +131,7 @@ fn is_fatal(error: &io::Error) -> bool {
 
 async fn connection(
     stream: TcpStream,
+    peer: Peer,
     app: App,
     tls: Option<TlsAcceptor>,
     patience: Patience,
@@ -123,7 +140,7 @@ async fn connection(
     // Answers are small and wait for nothing.
     let _ = stream.set_nodelay(true);
     match tls {
-        None => conversation(stream, app, patience, shutdown).await,
+        None => conversation(stream, peer, app, patience, shutdown).await,
         Some(tls) => {
             let handshake = timeout(patience.header, tls.accept(stream));
             let stream = tokio::select! {
@@ -131,7 +148,7 @@ async fn connection(
                 stream = handshake => stream,
             };
             match stream {
-                Ok(Ok(stream)) => conversation(stream, app, patience, shutdown).await,
+                Ok(Ok(stream)) => conversation(stream, peer, app, patience, shutdown).await,
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => tracing::debug!("TLS handshake took too long"),
             }
@@ -139,8 +156,13 @@ async fn connection(
     }
 }
 
-async fn conversation<S>(stream: S, app: App, patience: Patience, shutdown: CancellationToken)
-where
+async fn conversation<S>(
+    stream: S,
+    peer: Peer,
+    app: App,
+    patience: Patience,
+    shutdown: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let detected = tokio::select! {
@@ -150,13 +172,14 @@ where
     let Ok(Ok((protocol, stream))) = detected else {
         return;
     };
-    let stream = TokioIo::new(stream);
-    let service = app.into_service();
+    let stream = TokioIo::new(Unstalled::new(stream, patience.write));
+    let service = app.into_service(peer, patience.body);
     let result = match protocol {
         Protocol::Http1 => {
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(patience.header)
+                .max_buf_size(usize::from(LARGEST_HEADER))
                 .serve_connection(stream, service);
             until(connection, http1::Connection::graceful_shutdown, &shutdown).await
         }
@@ -164,7 +187,7 @@ where
             let connection = http2::Builder::new(OwnedTasks::default())
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(MOST_STREAMS)
-                .max_header_list_size(LARGEST_HEADER)
+                .max_header_list_size(u32::from(LARGEST_HEADER))
                 .keep_alive_interval(PING_AFTER)
                 .keep_alive_timeout(PING_LIMIT)
                 .serve_connection(stream, service);

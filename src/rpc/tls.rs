@@ -1,14 +1,16 @@
 //! TLS on the RPC port.
 
+mod certificate;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::pem;
 
 use crate::settings::RpcTls;
+use certificate::Certificate;
 
 /// Why the RPC port cannot serve TLS.
 #[derive(Debug, thiserror::Error)]
@@ -37,28 +39,17 @@ pub enum TlsError {
 }
 
 /// A server configuration with the certificate and key of the settings, for HTTP/2 and HTTP/1.1.
+///
+/// Both files are looked at again from time to time, when somebody connects: a certificate that is
+/// renewed needs no restart.
 pub fn server_config(tls: &RpcTls) -> Result<Arc<ServerConfig>, TlsError> {
-    let chain = CertificateDer::pem_file_iter(&tls.cert)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .and_then(|chain| {
-            if chain.is_empty() {
-                Err(pem::Error::NoItemsFound)
-            } else {
-                Ok(chain)
-            }
-        })
-        .map_err(|source| TlsError::Certificate {
-            path: tls.cert.clone(),
-            source,
-        })?;
-    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|source| TlsError::Key {
-        path: tls.key.clone(),
-        source,
-    })?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let provider = Arc::new(ring::default_provider());
+    let certificate = Certificate::read(tls.clone(), Arc::clone(&provider))?;
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-        .map_err(TlsError::Pair)?;
+        .map_err(TlsError::Pair)?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(certificate));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

@@ -159,7 +159,9 @@ impl Running {
             controls,
             held: agent.held_deletes().into(),
         };
-        let servers = servers::servers(settings, listeners, registry, &view, admin)?;
+        // No vault is connected yet: without a desk no secrets are served.
+        let desk = None;
+        let servers = servers::servers(settings, listeners, registry, &view, desk, admin)?;
         let root = agent.start(servers).await.map_err(RunError::Start)?;
         view.watch(Arc::clone(root.watchdog()));
         tracing::info!(

@@ -8,6 +8,7 @@ use base64::Engine;
 use krane_actors::agent::Servers;
 use krane_actors::ports::Server;
 use krane_actors::release::HeldDeletes;
+use krane_actors::secrets::SecretsDesk;
 use krane_actors::tree;
 use prometheus::Registry;
 use rustls::ServerConfig;
@@ -22,7 +23,8 @@ use crate::admin::guard::Access;
 use crate::admin::model::Sources;
 use crate::admin::{self, Desk};
 use crate::rpc::bind::Listeners;
-use crate::rpc::health;
+use crate::rpc::calls::CallFamilies;
+use crate::rpc::port::RpcPort;
 use crate::rpc::serve::{App, Patience, serve};
 use crate::settings::Settings;
 
@@ -93,6 +95,7 @@ pub(super) fn servers(
     listeners: Listeners,
     registry: &Registry,
     view: &Arc<AgentView>,
+    desk: Option<Arc<dyn SecretsDesk>>,
     admin: Admin,
 ) -> Result<Servers, RunError> {
     let tls = settings
@@ -101,16 +104,17 @@ pub(super) fn servers(
         .as_ref()
         .map(crate::rpc::tls::server_config);
     let tls = tls.transpose().map_err(RunError::Tls)?;
-    let rpc_view = Arc::clone(view);
+    let port = RpcPort {
+        health: view.clone(),
+        secrets: desk,
+        reflection: settings.rpc.reflection,
+        families: CallFamilies::register(registry).map_err(RunError::Metrics)?,
+    };
     let rpc = HttpServer {
         listener: listeners.rpc.into_std().map_err(RunError::Listener)?,
         tls,
         patience: tree::RPC_PATIENCE,
-        app: move |stop| {
-            let health = health::grpc_health(rpc_view.clone(), &[], stop);
-            App::new(health::router(rpc_view.clone()))
-                .with_grpc(tonic::service::Routes::new(health))
-        },
+        app: move |stop| port.app(stop),
     };
     let metrics: Arc<dyn Server> = match listeners.metrics {
         None => Arc::new(Off),

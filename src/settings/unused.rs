@@ -33,7 +33,6 @@ pub const UNUSED: &[UnusedKey] = &[
     UnusedKey::new("vault.s3.access_key_id", NO_SECRETS),
     UnusedKey::new("vault.s3.access_key_secret", NO_SECRETS),
     UnusedKey::new("scheduler.token", "no scheduler service is served"),
-    UnusedKey::new("rpc.reflection", "no gRPC reflection is served"),
     UnusedKey::new("admin.actions", "the page only shows"),
 ];
 

@@ -1,4 +1,5 @@
-// Command connect-go is a control plane made with connect-go, the library of the original one.
+// Command connect-go is a control plane made with connect-go, the library of the original one; with
+// -call it is a pod's client of the secrets service instead (see caller.go).
 //
 // It listens on a free port of 127.0.0.1 for HTTP/2 without TLS and obeys the JSON lines on its
 // standard input; each line is answered by {"event":"done"} on its standard output, and each
@@ -54,8 +55,15 @@ type event struct {
 func main() {
 	log.SetFlags(0)
 	token := flag.String("token", "", "bearer token that every request must carry")
+	url := flag.String("call", "", "address of a secrets service to call instead of serving")
 	flag.Parse()
-	if err := run(*token); err != nil {
+	err := error(nil)
+	if *url == "" {
+		err = run(*token)
+	} else {
+		err = call(*url)
+	}
+	if err != nil {
 		log.Fatal(err)
 	}
 }

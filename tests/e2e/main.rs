@@ -7,6 +7,7 @@
 
 mod autoscaling;
 mod cluster_contract;
+mod connect_go;
 mod control_plane;
 mod crash;
 mod drift;
@@ -21,6 +22,7 @@ mod pods;
 mod poison;
 mod policies;
 mod secrets;
+mod secrets_caller;
 mod sentinels;
 mod shutdown;
 mod states;

@@ -53,8 +53,10 @@ struct Server {
     task: JoinSet<Result<(), ServeError>>,
 }
 
-const PATIENT: Patience = Patience {
+pub(crate) const PATIENT: Patience = Patience {
     header: Duration::from_secs(20),
+    body: Duration::from_secs(20),
+    write: Duration::from_secs(20),
     drain: Duration::from_secs(20),
 };
 
@@ -74,11 +76,7 @@ impl Server {
             ready: AtomicBool::new(true),
         });
         let shutdown = CancellationToken::new();
-        let grpc = grpc_health(
-            shown.clone(),
-            &["krane.v1.SecretsService"],
-            shutdown.clone(),
-        );
+        let grpc = grpc_health(shown.clone(), ["krane.v1.SecretsService"], shutdown.clone());
         let http = health::router(shown.clone()).merge(more);
         let app = App::new(http).with_grpc(Routes::new(grpc));
         let mut task = JoinSet::new();
@@ -102,7 +100,7 @@ impl Server {
 }
 
 /// Sends `request` and reads one answer of HTTP/1.1, to the end of its body.
-async fn ask(stream: &mut TcpStream, request: &str) -> String {
+pub(crate) async fn ask(stream: &mut TcpStream, request: &str) -> String {
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     loop {
@@ -123,12 +121,12 @@ async fn ask(stream: &mut TcpStream, request: &str) -> String {
     }
 }
 
-fn get(path: &str) -> String {
+pub(crate) fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: krane\r\n\r\n")
 }
 
 /// Reads until the server closes.
-async fn read_to_close(stream: &mut TcpStream) -> Vec<u8> {
+pub(crate) async fn read_to_close(stream: &mut TcpStream) -> Vec<u8> {
     let mut rest = Vec::new();
     // A reset is a close too.
     let _ = stream.read_to_end(&mut rest).await;

@@ -11,5 +11,6 @@ mod demo;
 mod health;
 mod log;
 mod rights;
+mod rpc;
 mod settings;
 mod tidy;

@@ -22,12 +22,12 @@ const WATCH_PERIOD: Duration = Duration::from_secs(1);
 /// the empty one; watchers are sent away at `shutdown`, so that they do not hold up the server.
 pub fn grpc_health(
     view: Arc<dyn HealthView>,
-    services: &'static [&'static str],
+    services: impl IntoIterator<Item = &'static str>,
     shutdown: CancellationToken,
 ) -> HealthServer<impl Health> {
     HealthServer::new(GrpcHealth {
         view,
-        services,
+        services: services.into_iter().collect(),
         shutdown,
     })
 }
@@ -35,7 +35,7 @@ pub fn grpc_health(
 #[derive(Clone)]
 struct GrpcHealth {
     view: Arc<dyn HealthView>,
-    services: &'static [&'static str],
+    services: Arc<[&'static str]>,
     shutdown: CancellationToken,
 }
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -12,8 +13,15 @@ use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use tokio::time::timeout;
+use tonic::Status;
 use tonic::service::Routes;
 use tower::ServiceExt;
+
+use super::pace::InTime;
+use super::{Peer, grpc};
+use crate::rpc::calls::{Call, Calls};
+use crate::rpc::connect;
 
 /// The routes of one port: plain HTTP, and gRPC beside it.
 ///
@@ -22,6 +30,7 @@ use tower::ServiceExt;
 pub struct App {
     http: Router,
     grpc: Option<Router>,
+    calls: Option<Calls>,
 }
 
 /// Where a request belongs.
@@ -31,14 +40,30 @@ enum Kind {
     Grpc,
     /// gRPC over HTTP/1.1 would be answered without the trailers that carry its status.
     GrpcWithoutTrailers,
-    GrpcWeb,
+    /// gRPC-Web, or messages that are no protobuf.
+    GrpcOther,
+}
+
+/// A handler did; its text may hold what it worked on and goes no further.
+struct Panicked;
+
+fn panicked() -> Status {
+    Status::internal("internal error")
+}
+
+fn grpc_refusal(status: Status) -> Response {
+    status.into_http::<Body>()
 }
 
 impl App {
     /// Routes for everything that is not gRPC.
     #[must_use]
     pub const fn new(http: Router) -> Self {
-        Self { http, grpc: None }
+        Self {
+            http,
+            grpc: None,
+            calls: None,
+        }
     }
 
     /// Adds gRPC services.
@@ -48,31 +73,87 @@ impl App {
         self
     }
 
+    /// Counts and limits the calls among the requests.
+    #[must_use]
+    pub fn with_calls(mut self, calls: Calls) -> Self {
+        self.calls = Some(calls);
+        self
+    }
+
     /// Answers a request; a panic in a handler costs that one request.
     pub async fn answer(self, request: Request<Body>) -> Response {
         let kind = Kind::of(&request);
-        let Some(router) = self.router(&kind) else {
-            return match kind {
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
+        let path = request.uri().path();
+        match self
+            .calls
+            .as_ref()
+            .and_then(|calls| calls.begin(path, peer))
+        {
+            Some(call) => self.call(call, kind, request).await,
+            None => self
+                .route(&kind, request)
+                .await
+                .unwrap_or_else(|Panicked| match kind {
+                    Kind::Grpc => grpc_refusal(panicked()),
+                    Kind::Http | Kind::GrpcWithoutTrailers | Kind::GrpcOther => {
+                        (StatusCode::INTERNAL_SERVER_ERROR, "internal error\n").into_response()
+                    }
+                }),
+        }
+    }
+
+    async fn call(self, call: Call, kind: Kind, request: Request<Body>) -> Response {
+        let response = match call.admitted() {
+            Ok(()) => self
+                .route(&kind, request)
+                .await
+                .map_err(|Panicked| panicked()),
+            Err(full) => Err(full),
+        };
+        if kind == Kind::Grpc {
+            call.follow_grpc(response.unwrap_or_else(grpc_refusal))
+        } else {
+            let response = response.unwrap_or_else(|status| connect::refusal(&status));
+            call.end_http(&response);
+            response
+        }
+    }
+
+    async fn route(self, kind: &Kind, request: Request<Body>) -> Result<Response, Panicked> {
+        let Some(router) = self.router(kind) else {
+            return Ok(match kind {
                 Kind::GrpcWithoutTrailers => (
                     StatusCode::HTTP_VERSION_NOT_SUPPORTED,
                     "gRPC needs HTTP/2\n",
                 )
                     .into_response(),
-                Kind::Http | Kind::Grpc | Kind::GrpcWeb => {
+                Kind::Http | Kind::Grpc | Kind::GrpcOther => {
                     (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not served here\n").into_response()
                 }
-            };
+            });
         };
-        match AssertUnwindSafe(router.oneshot(request))
-            .catch_unwind()
-            .await
-        {
-            Ok(Ok(response)) => response,
+        let limit = match kind {
+            Kind::Grpc => grpc::time_limit(request.headers()),
+            Kind::Http | Kind::GrpcWithoutTrailers | Kind::GrpcOther => Ok(None),
+        };
+        let limit = match limit {
+            Ok(limit) => limit,
+            Err(status) => return Ok(grpc_refusal(status)),
+        };
+        let answer = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
+        let answer = match limit {
+            None => answer.await,
+            Some(limit) => match timeout(limit, answer).await {
+                Ok(answer) => answer,
+                Err(_) => return Ok(grpc_refusal(connect::too_late())),
+            },
+        };
+        match answer {
+            Ok(Ok(response)) if *kind == Kind::Grpc => Ok(grpc::as_in_connect(response)),
+            Ok(Ok(response)) => Ok(response),
             Ok(Err(never)) => match never {},
-            Err(_) if kind == Kind::Grpc => {
-                tonic::Status::internal("internal error").into_http::<Body>()
-            }
-            Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal error\n").into_response(),
+            Err(_) => Err(Panicked),
         }
     }
 
@@ -80,12 +161,15 @@ impl App {
         match kind {
             Kind::Http => Some(self.http),
             Kind::Grpc => self.grpc,
-            Kind::GrpcWithoutTrailers | Kind::GrpcWeb => None,
+            Kind::GrpcWithoutTrailers | Kind::GrpcOther => None,
         }
     }
 
+    /// Answers the requests of one connection.
     pub(super) fn into_service(
         self,
+        peer: Peer,
+        body_limit: Duration,
     ) -> impl hyper::service::Service<
         Request<Incoming>,
         Response = Response,
@@ -93,7 +177,9 @@ impl App {
         Future = BoxFuture<'static, Result<Response, Infallible>>,
     > {
         service_fn(move |request: Request<Incoming>| {
-            self.clone().answer(request.map(Body::new)).map(Ok).boxed()
+            let mut request = request.map(|body| Body::new(InTime::new(body, body_limit)));
+            request.extensions_mut().insert(peer);
+            self.clone().answer(request).map(Ok).boxed()
         })
     }
 }
@@ -104,11 +190,13 @@ impl Kind {
         let content_type = content_type
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
-        match content_type.strip_prefix("application/grpc") {
-            None => Self::Http,
-            Some(rest) if rest.starts_with("-web") => Self::GrpcWeb,
-            Some(_) if request.version() == Version::HTTP_2 => Self::Grpc,
-            Some(_) => Self::GrpcWithoutTrailers,
+        let Some(format) = content_type.strip_prefix("application/grpc") else {
+            return Self::Http;
+        };
+        match format.split(';').next().map(str::trim) {
+            Some("" | "+proto") if request.version() == Version::HTTP_2 => Self::Grpc,
+            Some("" | "+proto") => Self::GrpcWithoutTrailers,
+            None | Some(_) => Self::GrpcOther,
         }
     }
 }

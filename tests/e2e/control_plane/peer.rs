@@ -1,7 +1,6 @@
 //! The connect-go server of `tests/connect-go`, built once and told what to do line by line.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::process::Stdio;
 
 use base64::Engine as _;
@@ -10,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::sync::OnceCell;
 
 use super::{TOKEN, within};
+use crate::connect_go;
 
 /// What the server says.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -44,7 +43,7 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) async fn start() -> Self {
-        let mut child = Command::new(binary().await)
+        let mut child = Command::new(connect_go::binary().await)
             .args(["-token", TOKEN])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -140,23 +139,4 @@ impl Peer {
         let line = within(self.lines.next_line()).await.unwrap();
         serde_json::from_str(&line.expect("the server must not have ended")).unwrap()
     }
-}
-
-async fn binary() -> &'static Path {
-    static BINARY: OnceCell<std::path::PathBuf> = OnceCell::const_new();
-    BINARY
-        .get_or_init(|| async {
-            let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("connect-go");
-            let status = Command::new("go")
-                .args(["build", "-o"])
-                .arg(&path)
-                .arg(".")
-                .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/connect-go"))
-                .status()
-                .await
-                .expect("Go must be installed for these tests: https://go.dev/dl");
-            assert!(status.success(), "the connect-go server must build");
-            path
-        })
-        .await
 }

@@ -1,0 +1,130 @@
+//! The calls of the RPC port: how many may run at once, and how each of them ended.
+
+mod follow;
+mod room;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use tokio::time::Instant;
+use tonic::{Code, Status};
+
+use super::codes;
+use room::{Place, Room};
+
+/// Calls of one server at once. More are refused until some have ended.
+pub const MOST_CALLS: usize = 512;
+/// Calls of one sender at once, so that no pod takes the room of all.
+pub const MOST_CALLS_OF_ONE: usize = 128;
+
+/// Probes are answered however busy the server is.
+const ALWAYS_ANSWERED: &str = "/grpc.health.v1.Health/";
+
+/// The metrics of all calls, for every incarnation of the server.
+#[derive(Clone, Debug)]
+pub struct CallFamilies {
+    requests: IntCounterVec,
+    seconds: HistogramVec,
+}
+
+impl CallFamilies {
+    /// Registers `krane_rpc_requests_total` and `krane_rpc_duration_seconds`.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let requests = IntCounterVec::new(
+            Opts::new(
+                "krane_rpc_requests_total",
+                "Calls to the RPC port, by the code they ended with.",
+            ),
+            &["method", "code"],
+        )?;
+        let buckets = vec![0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+        let seconds = HistogramVec::new(
+            HistogramOpts::new(
+                "krane_rpc_duration_seconds",
+                "Duration of calls to the RPC port; of a stream, to its end.",
+            )
+            .buckets(buckets),
+            &["method"],
+        )?;
+        registry.register(Box::new(requests.clone()))?;
+        registry.register(Box::new(seconds.clone()))?;
+        Ok(Self { requests, seconds })
+    }
+}
+
+/// The calls of one server.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    families: CallFamilies,
+    /// Paths; others are not counted, for anybody can make them up.
+    procedures: Arc<BTreeSet<&'static str>>,
+    room: Room,
+}
+
+impl Calls {
+    /// Counts calls of these paths, such as `/krane.v1.SecretsService/DecryptSecretsBlob`.
+    pub fn new(families: CallFamilies, procedures: impl IntoIterator<Item = &'static str>) -> Self {
+        Self {
+            families,
+            procedures: Arc::new(procedures.into_iter().collect()),
+            room: Room::new(MOST_CALLS, MOST_CALLS_OF_ONE),
+        }
+    }
+
+    /// A call of this path begins, unless it is none.
+    pub(super) fn begin(&self, path: &str, peer: Option<IpAddr>) -> Option<Call> {
+        let path = *self.procedures.get(path)?;
+        let place = if path.starts_with(ALWAYS_ANSWERED) {
+            Some(None)
+        } else {
+            self.room.enter(peer).map(Some)
+        };
+        Some(Call {
+            method: path.trim_start_matches('/'),
+            families: self.families.clone(),
+            began: Instant::now(),
+            has_room: place.is_some(),
+            _place: place.flatten(),
+            code: Code::Cancelled,
+        })
+    }
+}
+
+/// One call; it ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Call {
+    method: &'static str,
+    families: CallFamilies,
+    began: Instant,
+    has_room: bool,
+    _place: Option<Place>,
+    /// How it ends unless somebody knows better: its caller gave it up.
+    code: Code,
+}
+
+impl Call {
+    /// Whether it may run; if not, the error to answer.
+    pub(super) fn admitted(&self) -> Result<(), Status> {
+        if self.has_room {
+            Ok(())
+        } else {
+            Err(Status::unavailable("too many calls at once"))
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let CallFamilies { requests, seconds } = &self.families;
+        requests
+            .with_label_values(&[self.method, codes::name(self.code)])
+            .inc();
+        seconds
+            .with_label_values(&[self.method])
+            .observe(self.began.elapsed().as_secs_f64());
+    }
+}

@@ -1,0 +1,30 @@
+//! An error as Connect sends it: always JSON, whatever the request was written in.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use tonic::{Code, Status};
+
+use crate::rpc::codes;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    code: &'static str,
+    message: &'a str,
+}
+
+/// The answer to a call that failed.
+pub(in crate::rpc) fn refusal(status: &Status) -> Response {
+    // Nothing failed with a code that says so; a caller must not take it for an answer.
+    let code = match status.code() {
+        Code::Ok => Code::Unknown,
+        code => code,
+    };
+    let body = Body {
+        code: codes::name(code),
+        message: status.message(),
+    };
+    let mut response = (codes::http_status(code), Json(body)).into_response();
+    response.extensions_mut().insert(code);
+    response
+}

@@ -1,0 +1,61 @@
+//! What the RPC port serves, from its parts.
+
+use std::sync::Arc;
+
+use krane_actors::secrets::SecretsDesk;
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+
+use super::calls::{CallFamilies, Calls};
+use super::health::{self, HealthView, grpc_health};
+use super::serve::App;
+use super::{reflection, secrets};
+
+/// The methods of gRPC health.
+const HEALTH: [&str; 2] = [
+    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/Watch",
+];
+
+/// What the RPC port serves.
+#[derive(Clone)]
+pub struct RpcPort {
+    /// How the process is.
+    pub health: Arc<dyn HealthView>,
+    /// Who answers pods; without a vault there is nobody, and no such service.
+    pub secrets: Option<Arc<dyn SecretsDesk>>,
+    /// Whether reflection is served.
+    pub reflection: bool,
+    /// Where calls are counted.
+    pub families: CallFamilies,
+}
+
+impl RpcPort {
+    /// The routes for a server that ends at `stop`.
+    pub fn app(&self, stop: CancellationToken) -> App {
+        let mut http = health::router(Arc::clone(&self.health));
+        let mut grpc = Routes::default();
+        let mut services = Vec::new();
+        let mut methods = HEALTH.to_vec();
+        if let Some(desk) = &self.secrets {
+            http = http.merge(secrets::connect(Arc::clone(desk)));
+            grpc = grpc.add_service(secrets::grpc(Arc::clone(desk)));
+            services.push(secrets::SERVICE);
+            methods.push(secrets::DECRYPT);
+        }
+        if self.reflection {
+            match reflection::add(grpc.clone(), &services) {
+                Ok(with_reflection) => {
+                    grpc = with_reflection;
+                    methods.extend(reflection::METHODS);
+                }
+                // The contract is compiled in: a test has seen it read.
+                Err(error) => tracing::error!(%error, "reflection cannot be served"),
+            }
+        }
+        let health = grpc_health(Arc::clone(&self.health), services, stop);
+        App::new(http)
+            .with_grpc(grpc.add_service(health))
+            .with_calls(Calls::new(self.families.clone(), methods))
+    }
+}
