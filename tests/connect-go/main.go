@@ -55,6 +55,10 @@ func main() {
 	log.SetFlags(0)
 	token := flag.String("token", "", "bearer token that every request must carry")
 	flag.Parse()
+	run := run
+	if *vaultMode {
+		run = runVault
+	}
 	if err := run(*token); err != nil {
 		log.Fatal(err)
 	}
