@@ -13,3 +13,4 @@ mod log;
 mod rights;
 mod settings;
 mod tidy;
+mod vault;

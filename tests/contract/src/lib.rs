@@ -18,6 +18,7 @@ pub mod other;
 pub mod reads;
 pub mod sequences;
 pub mod twins;
+pub mod vaults;
 pub mod watches;
 
 use std::any::Any;
