@@ -40,6 +40,10 @@ bench *ARGS:
 isolation:
     scripts/isolation
 
+# The vault's adapters against programs of others: connect-go, an S3 server
+peers *ARGS:
+    scripts/peers {{ARGS}}
+
 # The live page of `krane demo` in headless Chromium
 page *ARGS:
     scripts/page {{ARGS}}

@@ -9,6 +9,7 @@ pub mod exit;
 mod flags;
 mod output;
 mod run;
+mod vault;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ use check_config::CheckConfig;
 use demo::Demo;
 use output::Terminal;
 use run::Run;
+use vault::Vault;
 
 /// Keeps one Kubernetes cluster equal to what the control plane wants.
 #[derive(Debug, Parser)]
@@ -46,6 +48,8 @@ enum Verb {
     CheckConfig(CheckConfig),
     /// Let go of the deletions that the brake holds.
     AllowDeletes(AllowDeletes),
+    /// Look after the vault.
+    Vault(Vault),
     /// Print name, version, commit and compiler.
     Version,
 }
@@ -71,6 +75,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::AllowDeletes(allow),
         }) => allow.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Vault(vault),
+        }) => vault.execute(process, &terminal),
         Ok(Cli {
             verb: Verb::Version,
         }) => terminal.data(&format!("krane {}\n", version::LONG)),

@@ -2,4 +2,5 @@
 
 pub mod cluster;
 pub mod control_plane;
+pub mod vault;
 pub mod wire;

@@ -11,14 +11,18 @@ use std::sync::Arc;
 
 use krane_actors::agent::AgentError;
 use krane_actors::cause::Cause;
+use krane_actors::chance::Chance;
 use krane_actors::ports::Cluster;
+use krane_actors::secrets::SecretsParts;
 use krane_actors::status::StatusBoard;
 use prometheus::Registry;
 
 use crate::edge::cluster::{
-    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeLeases, MetadataLister,
+    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeIdentities, KubeLeases,
+    MetadataLister,
 };
 use crate::edge::control_plane::{self, EndpointError};
+use crate::edge::vault::{self, VaultMetrics, VaultSetupError};
 use crate::rpc::bind::Listeners;
 use crate::settings::Settings;
 pub(crate) use assembly::{Running, World};
@@ -44,6 +48,9 @@ pub enum RunError {
     /// A server's TLS files are not usable.
     #[error("the TLS files of the RPC port cannot be used")]
     Tls(#[source] crate::rpc::tls::TlsError),
+    /// The vault cannot be asked with these settings.
+    #[error("pods cannot be given their secrets with these settings")]
+    Vault(#[source] VaultSetupError),
     /// A bound port cannot be handed to its server.
     #[error("a bound port cannot be served")]
     Listener(#[source] std::io::Error),
@@ -92,6 +99,7 @@ pub fn check(settings: &Settings) -> Result<(), RunError> {
     if let Some(tls) = &settings.rpc.tls {
         crate::rpc::tls::server_config(tls).map_err(RunError::Tls)?;
     }
+    vault::from_settings(settings.vault.as_ref(), Arc::new(())).map_err(RunError::Vault)?;
     let control = &settings.control;
     match control_plane::check(control.url.as_str(), control.ca_file.as_deref()) {
         // Which authorities a system trusts is no question of configuration.
@@ -110,7 +118,17 @@ pub async fn look_before_take_over(settings: &Settings) -> Result<Findings, RunE
 
 /// The world outside: a Kubernetes cluster and the control plane.
 async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, RunError> {
-    Ok(reach(settings, registry).await?.0)
+    let (world, connection) = reach(settings, registry).await?;
+    let counts = VaultMetrics::register(registry).map_err(RunError::Metrics)?;
+    let vault = vault::from_settings(settings.vault.as_ref(), Arc::new(counts));
+    let identities = Arc::new(KubeIdentities::new(connection));
+    let secrets = vault.map_err(RunError::Vault)?.map(|vault| SecretsParts {
+        identities,
+        vault,
+        audience: settings.secrets.audience.as_deref().map(Arc::from),
+        chance: Chance::new(ports::seed()),
+    });
+    Ok(World { secrets, ..world })
 }
 
 async fn reach(

@@ -164,6 +164,11 @@ impl From<RunError> for Failure {
                 "krane::run::tls",
                 "check rpc.tls.cert and rpc.tls.key",
             ),
+            RunError::Vault(_) => (
+                exit::CONFIG,
+                "krane::run::vault",
+                "check vault.url and vault.token, or vault.master_keys and vault.s3",
+            ),
             RunError::Interrupted { code } => (
                 *code,
                 "krane::run::interrupted",

@@ -13,7 +13,11 @@ fn input(arguments: &[&str]) -> LoadInput {
         Verb::Run(run) => run.into_input(LoadInput::default()),
         #[cfg(feature = "demo")]
         Verb::Demo(_) => panic!("must be run"),
-        Verb::Check(_) | Verb::CheckConfig(_) | Verb::AllowDeletes(_) | Verb::Version => {
+        Verb::Check(_)
+        | Verb::CheckConfig(_)
+        | Verb::AllowDeletes(_)
+        | Verb::Vault(_)
+        | Verb::Version => {
             panic!("must be run")
         }
     }

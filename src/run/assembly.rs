@@ -10,7 +10,7 @@ use krane_actors::lease::{Election, Leadership};
 use krane_actors::metrics::ControllerFamilies;
 use krane_actors::ports::{Clock, Cluster, ControlPlane};
 use krane_actors::root::{Exit, RootHandle};
-use krane_actors::secrets::SecretsParts;
+use krane_actors::secrets::{SecretsDesk, SecretsParts};
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use krane_domain::ids::Controller;
@@ -159,8 +159,8 @@ impl Running {
             controls,
             held: agent.held_deletes().into(),
         };
-        // No vault is connected yet: without a desk no secrets are served.
-        let desk = None;
+        let desk = agent.secrets();
+        let desk = desk.map(|desk| -> Arc<dyn SecretsDesk> { Arc::new(desk) });
         let servers = servers::servers(settings, listeners, registry, &view, desk, admin)?;
         let root = agent.start(servers).await.map_err(RunError::Start)?;
         view.watch(Arc::clone(root.watchdog()));

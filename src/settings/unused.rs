@@ -11,7 +11,7 @@ use super::raw::Origin;
 pub struct UnusedKey {
     /// The TOML path.
     pub path: &'static str,
-    /// What an operator would expect of it, and does not get: "no secrets are served".
+    /// What an operator would expect of it, and does not get: "no gRPC reflection is served".
     pub missing: &'static str,
 }
 
@@ -21,17 +21,8 @@ impl UnusedKey {
     }
 }
 
-const NO_SECRETS: &str = "no secrets are served";
-
 /// All of them, in the order of [`super::KEYS`].
 pub const UNUSED: &[UnusedKey] = &[
-    UnusedKey::new("vault.url", NO_SECRETS),
-    UnusedKey::new("vault.token", NO_SECRETS),
-    UnusedKey::new("vault.master_keys", NO_SECRETS),
-    UnusedKey::new("vault.s3.url", NO_SECRETS),
-    UnusedKey::new("vault.s3.bucket", NO_SECRETS),
-    UnusedKey::new("vault.s3.access_key_id", NO_SECRETS),
-    UnusedKey::new("vault.s3.access_key_secret", NO_SECRETS),
     UnusedKey::new("scheduler.token", "no scheduler service is served"),
     UnusedKey::new("admin.actions", "the page only shows"),
 ];

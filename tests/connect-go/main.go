@@ -57,11 +57,14 @@ func main() {
 	token := flag.String("token", "", "bearer token that every request must carry")
 	url := flag.String("call", "", "address of a secrets service to call instead of serving")
 	flag.Parse()
-	err := error(nil)
-	if *url == "" {
-		err = run(*token)
-	} else {
+	var err error
+	switch {
+	case *url != "":
 		err = call(*url)
+	case *vaultMode:
+		err = runVault(*token)
+	default:
+		err = run(*token)
 	}
 	if err != nil {
 		log.Fatal(err)

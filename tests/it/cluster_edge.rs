@@ -10,7 +10,7 @@ mod failures;
 mod lists;
 mod logs;
 mod requests;
-mod server;
+pub(crate) mod server;
 mod watches;
 
 use std::fs;

@@ -14,3 +14,4 @@ mod rights;
 mod rpc;
 mod settings;
 mod tidy;
+mod vault;

@@ -157,6 +157,8 @@ fn field(path: &str) -> String {
     match path {
         "platform" => "region.platform".to_owned(),
         "k8s.qps" | "k8s.burst" => "k8s.rate_limit".to_owned(),
+        "vault.url" | "vault.token" => "Vault::Remote { url, token }".to_owned(),
+        "vault.master_keys" => "Vault::Embedded { master_keys, s3 }".to_owned(),
         _ if path.contains('.') => {
             let parts: Vec<_> = path.rsplitn(3, '.').collect();
             format!("{}.{}", parts[1], parts[0])

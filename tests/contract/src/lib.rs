@@ -19,6 +19,7 @@ pub mod reads;
 pub mod sequences;
 pub mod tokens;
 pub mod twins;
+pub mod vaults;
 pub mod watches;
 
 use std::any::Any;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// What the caller got.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Got {
+pub(super) enum Got {
     /// Names and values, in order.
     Secrets(Vec<(String, String)>),
     /// A Connect error.
@@ -26,7 +26,7 @@ pub enum Got {
 }
 
 /// One call on a connection of its own.
-pub async fn ask(port: u16, request: &DecryptSecretsBlobRequest) -> Outcome<Got> {
+pub(super) async fn ask(port: u16, request: &DecryptSecretsBlobRequest) -> Outcome<Got> {
     let stream = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;

@@ -187,7 +187,7 @@ impl Scene<'_> {
         let reviews: Api<TokenReview> = self.world.api.all();
         let question = TokenReview {
             spec: TokenReviewSpec {
-                token: Some(token.to_owned()),
+                token: token.to_owned(),
                 audiences: self.audience.map(|audience| vec![audience.to_owned()]),
             },
             ..TokenReview::default()

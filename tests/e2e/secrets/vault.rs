@@ -26,7 +26,7 @@ const SLOW: Duration = Duration::from_secs(2);
 const TOKEN: &str = "canary-5f1c0d-vault";
 
 /// The vault; it ends with this.
-pub struct Vault {
+pub(super) struct Vault {
     shared: Arc<Shared>,
     port: u16,
     _serving: JoinSet<()>,
@@ -39,7 +39,7 @@ struct Shared {
 }
 
 impl Vault {
-    pub async fn start() -> Outcome<Self> {
+    pub(super) async fn start() -> Outcome<Self> {
         let shared = Arc::new(Shared {
             values: Mutex::default(),
             state: Mutex::new(Backend::Well),
@@ -61,24 +61,24 @@ impl Vault {
         })
     }
 
-    pub fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub fn token(&self) -> &'static str {
+    pub(super) fn token(&self) -> &'static str {
         TOKEN
     }
 
-    pub fn set(&self, state: Backend) {
+    pub(super) fn set(&self, state: Backend) {
         *self.shared.state.lock() = state;
     }
 
-    pub fn calls(&self) -> u64 {
+    pub(super) fn calls(&self) -> u64 {
         self.shared.calls.load(Ordering::Relaxed)
     }
 
     /// The blob of these variables, each with a canary in its value.
-    pub fn blob(&self, key_ring: &str, variables: &[(&str, &str)]) -> Vec<u8> {
+    pub(super) fn blob(&self, key_ring: &str, variables: &[(&str, &str)]) -> Vec<u8> {
         let mut values = self.shared.values.lock();
         let sealed = variables.iter().map(|(name, plaintext)| {
             let ciphertext = format!("{CANARY}-sealed-{}", values.len());

@@ -13,29 +13,29 @@ use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};
 
 /// Longer than anything here takes; only a broken test waits so long.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One request as it arrived.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) query: BTreeMap<String, String>,
+pub(crate) struct Seen {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: BTreeMap<String, String>,
     /// By lower-case name.
-    pub(super) headers: BTreeMap<String, String>,
-    pub(super) body: Vec<u8>,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Seen {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    pub(super) fn query(&self, key: &str) -> Option<&str> {
+    pub(crate) fn query(&self, key: &str) -> Option<&str> {
         self.query.get(key).map(String::as_str)
     }
 
-    pub(super) fn bearer(&self) -> &str {
+    pub(crate) fn bearer(&self) -> &str {
         self.headers
             .get("authorization")
             .map_or("", |value| value.trim_start_matches("Bearer "))
@@ -43,7 +43,7 @@ impl Seen {
 }
 
 /// What the server does with a request.
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// A complete answer.
     Full {
         status: u16,
@@ -63,7 +63,7 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    pub(super) fn json(status: u16, body: &Value) -> Self {
+    pub(crate) fn json(status: u16, body: &Value) -> Self {
         let body = body.to_string().into_bytes();
         Self::Full {
             status,
@@ -72,7 +72,7 @@ impl Answer {
         }
     }
 
-    pub(super) fn text(status: u16, kind: &str, body: &str) -> Self {
+    pub(crate) fn text(status: u16, kind: &str, body: &str) -> Self {
         let headers = vec![("content-type", kind.to_owned())];
         Self::Full {
             status,
@@ -81,7 +81,7 @@ impl Answer {
         }
     }
 
-    pub(super) fn with_header(mut self, name: &'static str, value: &str) -> Self {
+    pub(crate) fn with_header(mut self, name: &'static str, value: &str) -> Self {
         if let Self::Full { headers, .. } = &mut self {
             headers.push((name, value.to_owned()));
         }
@@ -92,11 +92,11 @@ impl Answer {
 type Script = dyn Fn(&Seen) -> Answer + Send + Sync;
 
 /// Runs until dropped.
-pub(super) struct Server {
-    pub(super) address: String,
+pub(crate) struct Server {
+    pub(crate) address: String,
     seen: watch::Receiver<Vec<Seen>>,
     open: watch::Receiver<usize>,
-    _task: JoinSet<()>,
+    task: JoinSet<()>,
 }
 
 struct Shared {
@@ -106,8 +106,15 @@ struct Shared {
 }
 
 impl Server {
-    pub(super) async fn start(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    pub(crate) async fn start(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
+        Self::start_at("127.0.0.1:0", script).await
+    }
+
+    pub(crate) async fn start_at(
+        address: &str,
+        script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (seen_tx, seen) = watch::channel(Vec::new());
         let (open_tx, open) = watch::channel(0);
@@ -132,22 +139,27 @@ impl Server {
             address,
             seen,
             open,
-            _task: task,
+            task,
         }
     }
 
+    /// Ends it with its connections; when this returns nobody listens any more.
+    pub(crate) async fn stop(mut self) {
+        self.task.shutdown().await;
+    }
+
     /// Everything asked so far.
-    pub(super) fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<Seen> {
         self.seen.borrow().clone()
     }
 
-    pub(super) fn only_request(&self) -> Seen {
+    pub(crate) fn only_request(&self) -> Seen {
         let requests = self.requests();
         assert_eq!(requests.len(), 1, "{requests:?}");
         requests.into_iter().next().unwrap()
     }
 
-    pub(super) async fn wait_for_requests(&self, count: usize) {
+    pub(crate) async fn wait_for_requests(&self, count: usize) {
         let mut seen = self.seen.clone();
         timeout(PATIENCE, seen.wait_for(|seen| seen.len() >= count))
             .await
@@ -155,7 +167,7 @@ impl Server {
             .unwrap();
     }
 
-    pub(super) async fn wait_for_no_connection(&self) {
+    pub(crate) async fn wait_for_no_connection(&self) {
         let mut open = self.open.clone();
         timeout(PATIENCE, open.wait_for(|open| *open == 0))
             .await
