@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 
 use super::exit;
-use super::output::Terminal;
+use super::output::{Terminal, printable};
 use crate::admin::held;
 use crate::settings::{SecretError, SecretSource};
 
@@ -232,17 +232,6 @@ fn lines(keys: &[String]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn printable(text: &str) -> String {
-    let escape = |character: char| {
-        if character.is_control() {
-            character.escape_default().to_string()
-        } else {
-            character.to_string()
-        }
-    };
-    text.chars().map(escape).collect()
 }
 
 fn objects(count: usize) -> String {

@@ -156,3 +156,15 @@ impl Terminal {
         Self { color }.render_invalid(invalid)
     }
 }
+
+/// A text from somewhere else, with nothing in it that a terminal would obey.
+pub(super) fn printable(text: &str) -> String {
+    let escape = |character: char| {
+        if character.is_control() {
+            character.escape_default().to_string()
+        } else {
+            character.to_string()
+        }
+    };
+    text.chars().map(escape).collect()
+}

@@ -9,7 +9,7 @@ use krane_actors::ports::VaultFailure;
 
 use super::exit;
 use super::flags::SettingFlags;
-use super::output::Terminal;
+use super::output::{Terminal, printable};
 use super::run::Failure;
 use crate::edge::vault::{
     EmbeddedTiming, EmbeddedVault, RemoteTiming, RemoteVault, Survey, VaultSetupError,
@@ -134,7 +134,7 @@ async fn bucket(
     })
 }
 
-/// The result for a person.
+/// The result for a person. Whoever writes to the bucket chooses the names in it.
 fn words(survey: &Survey) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -143,7 +143,7 @@ fn words(survey: &Survey) -> String {
     };
     let width = survey.opened.keys().map(String::len).max().unwrap_or(0);
     for (id, opened) in &survey.opened {
-        let id = harmless(id);
+        let id = printable(id);
         line(&match opened {
             0 => format!("{id:<width$}  opens nothing that is stored"),
             opened => format!("{id:<width$}  opens {}", stored_keys(*opened)),
@@ -160,8 +160,8 @@ fn words(survey: &Survey) -> String {
         line(&format!("\n‼ {count} that no configured master key opens:"));
     }
     for locked in &survey.locked {
-        line(&format!("  {}", harmless(&locked.object)));
-        let id = harmless(&locked.master_key);
+        line(&format!("  {}", printable(&locked.object)));
+        let id = printable(&locked.master_key);
         line(&if locked.is_configured {
             format!(
                 "      {id} is configured and does not open it: altered, or another key of that id"
@@ -177,15 +177,10 @@ fn words(survey: &Survey) -> String {
         ));
     }
     for damaged in &survey.damaged {
-        line(&format!("  {}", harmless(&damaged.object)));
-        line(&format!("      {}", harmless(&damaged.why)));
+        line(&format!("  {}", printable(&damaged.object)));
+        line(&format!("      {}", printable(&damaged.why)));
     }
     text
-}
-
-/// Whoever writes to the bucket chooses the names in it, and must not rule the terminal.
-fn harmless(text: &str) -> String {
-    text.escape_debug().to_string()
 }
 
 fn stored_keys(count: usize) -> String {

@@ -96,7 +96,7 @@ pub(crate) struct Server {
     pub(crate) address: String,
     seen: watch::Receiver<Vec<Seen>>,
     open: watch::Receiver<usize>,
-    _task: JoinSet<()>,
+    task: JoinSet<()>,
 }
 
 struct Shared {
@@ -139,8 +139,13 @@ impl Server {
             address,
             seen,
             open,
-            _task: task,
+            task,
         }
+    }
+
+    /// Ends it with its connections; when this returns nobody listens any more.
+    pub(crate) async fn stop(mut self) {
+        self.task.shutdown().await;
     }
 
     /// Everything asked so far.

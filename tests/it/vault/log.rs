@@ -38,8 +38,8 @@ async fn no_secret_is_logged_at_any_level() {
 
     let text = log.text();
     assert!(
-        text.contains("keyring/env_1"),
-        "nothing was captured: {text}"
+        text.contains("connected to 127.0.0.1"),
+        "nothing was captured"
     );
     let master_key = s3::master_key().master_key_text();
     for secret in [CANARY, &encrypted, &master_key, remote::TOKEN] {

@@ -184,7 +184,7 @@ async fn failures_are_told_apart() {
     check(Unavailable, "unimplemented", move || page(404)).await;
     check(Refused, "unauthenticated", move || page(401)).await;
     check(Unavailable, "unknown", move || page(200)).await;
-    check(Unavailable, "unknown", || {
+    check(Unavailable, "unknown", move || {
         page(302).with_header("location", "http://elsewhere/")
     })
     .await;
@@ -269,7 +269,7 @@ async fn a_connection_is_used_again_and_one_that_was_closed_costs_no_call() {
         vault.decrypt("env", &items).await.unwrap();
     }
     let address = server.address.clone();
-    drop(server);
+    server.stop().await;
     let server = Server::start_at(&address, decrypt).await;
     // By the time that another one has been answered, the end of the old connection has arrived.
     let other = self::vault(&address, RemoteTiming::default());

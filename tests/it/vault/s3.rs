@@ -185,7 +185,7 @@ async fn an_object_that_breaks_off_is_read_again_later() {
 async fn a_store_that_is_not_there_is_unavailable() {
     let server = Server::start(|_| Answer::Close).await;
     let address = server.address.clone();
-    drop(server);
+    server.stop().await;
     let encrypted = data_key().encrypt(b"text");
     let result = vault(&address)
         .decrypt("env_1", &items(&[("A", &encrypted)]))

@@ -100,11 +100,12 @@ impl KeyStore {
     pub(super) fn s3(s3: &S3, limit: Duration) -> Result<Self, StoreSetupError> {
         // The HTTP client of the store panics without one. Fails when there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        // Its own limits are only for what ours does not end: they come later.
         let options = ClientOptions::new()
             .with_allow_http(true)
             .with_user_agent(HeaderValue::from_static(version::USER_AGENT))
-            .with_connect_timeout(limit)
-            .with_timeout(limit);
+            .with_connect_timeout(limit * 2)
+            .with_timeout(limit * 2);
         // Whoever asks decides about another try.
         let retry = RetryConfig {
             max_retries: 0,
@@ -194,19 +195,28 @@ impl CredentialProvider for Credentials {
 
 /// What an error of the store means. Its own text is looked at and never passed on: it holds what
 /// the server said.
-#[allow(
-    clippy::wildcard_enum_match_arm,
-    reason = "the enum may grow, and a new case does not say that another try is in vain"
-)]
 fn reason(error: &object_store::Error) -> StoreFailure {
-    use object_store::Error;
-    match error {
-        Error::NotFound { source, .. } if source.to_string().contains("NoSuchBucket") => {
-            StoreFailure::NoBucket
-        }
-        Error::NotFound { .. } => StoreFailure::NoObject,
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => StoreFailure::Denied,
-        other => StoreFailure::Away(words(other)),
+    let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
+    if let Some(http) = causes.find_map(|cause| cause.downcast_ref::<HttpError>()) {
+        return StoreFailure::Away(broken(http.kind()).to_owned());
+    }
+    if matches!(error, object_store::Error::NotFound { .. }) {
+        // In memory there is no status.
+        return not_found(error);
+    }
+    match status(&error.to_string()) {
+        Some(401 | 403) => StoreFailure::Denied,
+        Some(404) => not_found(error),
+        Some(status) => StoreFailure::Away(format!("the store answered HTTP {status}")),
+        None => StoreFailure::Away("the store's answer makes no sense".to_owned()),
+    }
+}
+
+fn not_found(error: &object_store::Error) -> StoreFailure {
+    if error.to_string().contains("NoSuchBucket") {
+        StoreFailure::NoBucket
+    } else {
+        StoreFailure::NoObject
     }
 }
 
@@ -214,24 +224,14 @@ fn reason(error: &object_store::Error) -> StoreFailure {
     clippy::wildcard_enum_match_arm,
     reason = "the enum may grow, and what is new has no words yet"
 )]
-fn words(error: &object_store::Error) -> String {
-    let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
-    if let Some(http) = causes.find_map(|cause| cause.downcast_ref::<HttpError>()) {
-        return match http.kind() {
-            HttpErrorKind::Connect => {
-                "the store cannot be reached: check vault.s3.url, DNS and network policies"
-            }
-            HttpErrorKind::Timeout => "the store does not answer in time",
-            HttpErrorKind::Interrupted | HttpErrorKind::Request => {
-                "the connection to the store broke"
-            }
-            _ => "the store's answer makes no sense",
+fn broken(kind: HttpErrorKind) -> &'static str {
+    match kind {
+        HttpErrorKind::Connect => {
+            "the store cannot be reached: check vault.s3.url, DNS and network policies"
         }
-        .to_owned();
-    }
-    match status(&error.to_string()) {
-        Some(status) => format!("the store answered HTTP {status}"),
-        None => "the store's answer makes no sense".to_owned(),
+        HttpErrorKind::Timeout => "the store does not answer in time",
+        HttpErrorKind::Interrupted | HttpErrorKind::Request => "the connection to the store broke",
+        _ => "the store's answer makes no sense",
     }
 }
 

@@ -56,7 +56,8 @@ impl Owner for Table {
     }
 
     async fn stop(&self) {
-        *self.server.lock().await = None;
+        let server = self.server.lock().await.take();
+        server.unwrap().stop().await;
     }
 
     async fn start(&self) {
