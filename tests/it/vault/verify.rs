@@ -142,10 +142,56 @@ async fn what_does_not_open_is_named_with_the_master_key_it_needs() {
     .await;
     let ended = verify(&embedded(&server.address), &[]).await;
     assert_eq!(ended.code, 1, "{} {}", ended.stdout, ended.stderr);
-    insta::assert_snapshot!(ended.stdout, @r"");
+    insta::assert_snapshot!(ended.stdout, @r"
+    kek_1     opens 2 stored keys
+    kek_idle  opens nothing that is stored
+
+    ‼ 2 stored keys that no configured master key opens:
+      keyring/env_2/dek_1
+          needs kek_lost: add it to vault.master_keys
+      keyring/env_3/dek_1
+          kek_1 is configured and does not open it: altered, or another key of that id
+
+    ✗ 2 below keyring/ that are no stored keys:
+      keyring/env_4/dek_1
+          the stored key is malformed: it is no protobuf message of the vault's
+      keyring/env_5/dek_1
+          it is longer than a stored key
+    ");
     let ended = verify(&embedded(&server.address), &["--json"]).await;
     assert_eq!(ended.code, 1);
-    insta::assert_snapshot!(ended.stdout, @r#""#);
+    insta::assert_snapshot!(ended.stdout, @r#"
+    {
+      "damaged": [
+        {
+          "object": "keyring/env_4/dek_1",
+          "why": "the stored key is malformed: it is no protobuf message of the vault's"
+        },
+        {
+          "object": "keyring/env_5/dek_1",
+          "why": "it is longer than a stored key"
+        }
+      ],
+      "locked": [
+        {
+          "is_configured": false,
+          "master_key": "kek_lost",
+          "object": "keyring/env_2/dek_1"
+        },
+        {
+          "is_configured": true,
+          "master_key": "kek_1",
+          "object": "keyring/env_3/dek_1"
+        }
+      ],
+      "objects": 6,
+      "opened": {
+        "kek_1": 2,
+        "kek_idle": 0
+      },
+      "vault": "embedded"
+    }
+    "#);
 }
 
 #[tokio::test]
