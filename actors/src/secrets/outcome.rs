@@ -79,11 +79,14 @@ impl Outcome {
             Self::Granted => return None,
             Self::Denied(_) => Refused::Unauthenticated,
             Self::Limited => Refused::ResourceExhausted,
-            Self::ClusterUnavailable | Self::VaultUnavailable | Self::TimedOut => {
-                Refused::Unavailable
-            }
-            Self::Abandoned | Self::Panicked => Refused::Unavailable,
-            Self::VaultRefused | Self::MalformedBlob => Refused::Internal,
+            // An operator can mend what the vault refuses: its token, its keys.
+            Self::ClusterUnavailable
+            | Self::VaultUnavailable
+            | Self::VaultRefused
+            | Self::TimedOut
+            | Self::Abandoned
+            | Self::Panicked => Refused::Unavailable,
+            Self::MalformedBlob => Refused::Internal,
         })
     }
 }

@@ -414,7 +414,7 @@ async fn a_vault_that_fails_at_once_is_asked_once_more_and_a_slow_one_is_not() {
         script.vault = vec![Way::Fails];
         script.refusal = VaultFailureKind::Refused;
     });
-    assert_eq!(setting.ask(request("a")).await, Err(Refused::Internal));
+    assert_eq!(setting.ask(request("a")).await, Err(Refused::Unavailable));
     assert_eq!(
         setting.scene.vault_calls(),
         4,

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use krane_proto::ctrl::v1::ApplyDeployment;
 use krane_testcontract::tokens::{Answer, Ask, Backend, Class, Table};
 use krane_testharness::{Action, CANARY, Call, Outcome, Proxy, World, eventually, limits};
@@ -82,7 +81,8 @@ async fn fill(world: &World, audience: Option<&'static str>) -> Outcome<Table> {
             other: &other,
             audience,
         };
-        let (token, answer) = scene.prepare().await?;
+        let pod = pod_of(world, own).await?;
+        let (token, answer) = scene.prepare(&pod).await?;
         *review.lock() = answer;
         for ask_for in Ask::ALL {
             for backend in Backend::ALL {
@@ -102,6 +102,7 @@ async fn fill(world: &World, audience: Option<&'static str>) -> Outcome<Table> {
                 table.fill(class, ask_for, backend, judged(own, got), calls);
             }
         }
+        scene.tidy_up(&pod).await?;
     }
     agent.stop().await?;
     Ok(table)
@@ -147,11 +148,10 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     /// A token of this class, and what is said of it in the API server's place.
-    async fn prepare(&self) -> Outcome<(String, Option<Action>)> {
-        let pod = pod_of(self.world, self.own).await?;
-        let token = self.token(&pod).await?;
+    async fn prepare(&self, pod: &str) -> Outcome<(String, Option<Action>)> {
+        let token = self.token(pod).await?;
         let review = self.review(&token).await?;
-        self.change(&pod).await?;
+        self.change(pod).await?;
         let token = match self.class {
             Class::BadSignature => format!("{token}x"),
             _ => token,
@@ -278,15 +278,29 @@ impl Scene<'_> {
                 relabel("app.kubernetes.io/managed-by", json!("somebody")).await?;
             }
             Class::OwnerMismatch => {
-                let sets: Api<ReplicaSet> = self.world.api.within(namespace);
-                let set = sets.get(&self.other.k8s_name).await?;
+                // Not another ReplicaSet: it would let go of what its selector does not match, and
+                // the right one would take it back.
+                let maps: Api<ConfigMap> = self.world.api.within(namespace);
+                let map = json!({"metadata": {"name": "an-owner"}});
+                let map: ConfigMap = serde_json::from_value(map)?;
+                let map = maps.create(&PostParams::default(), &map).await?;
                 let owner = json!({
-                    "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": self.other.k8s_name,
-                    "uid": set.metadata.uid, "controller": true,
+                    "apiVersion": "v1", "kind": "ConfigMap", "name": "an-owner",
+                    "uid": map.metadata.uid, "controller": true,
                 });
                 merge(json!({"metadata": {"ownerReferences": [owner]}})).await?;
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// What is held back goes, so that the next test finds nothing of it.
+    async fn tidy_up(&self, pod: &str) -> Outcome {
+        if self.class == Class::PodDeleting {
+            let pods: Api<Pod> = self.world.api.within(&self.own.k8s_namespace);
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            pods.patch(pod, &PatchParams::default(), &patch).await?;
         }
         Ok(())
     }
