@@ -13,7 +13,7 @@ mod frames;
 mod pings;
 mod server;
 mod streams;
-mod tls;
+pub(crate) mod tls;
 
 use std::future::Future;
 use std::sync::Arc;

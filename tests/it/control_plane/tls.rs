@@ -13,7 +13,7 @@ use super::server::Server;
 use super::{access, plane};
 
 /// A private authority: its file, and a server's side with a certificate of it for `localhost`.
-fn authority(alpn: &[&[u8]]) -> (NamedTempFile, rustls::ServerConfig) {
+pub(crate) fn authority(alpn: &[&[u8]]) -> (NamedTempFile, rustls::ServerConfig) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();

@@ -1,6 +1,7 @@
 //! A vault service that does exactly what a test says.
 
 mod contract;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
