@@ -293,7 +293,7 @@ async fn a_pod_gets_all_of_its_secrets_from_the_key_ring_of_its_environment() {
     assert_eq!(setting.count(Outcome::Granted), 1);
 }
 
-/// No answer is kept: neither a good one nor a bad one (case B47).
+/// No answer is kept: neither a good one nor a bad one.
 #[tokio::test(start_paused = true)]
 async fn every_request_is_proved_anew() {
     let setting = Setting::start().await;
@@ -349,7 +349,8 @@ async fn a_request_that_proves_nothing_never_reaches_the_vault() {
     assert_eq!(setting.scene.vault_calls(), 0);
 }
 
-/// Case A56: an empty blob has no secrets, and what is no blob is an error.
+/// unkeyed/unkey 3a360d289d, PR #4706 (A56): an empty blob has no secrets, and what is no blob is an
+/// error.
 #[tokio::test(start_paused = true)]
 async fn an_empty_blob_is_an_empty_answer_and_a_malformed_one_an_internal_error() {
     let setting = Setting::start().await;
@@ -368,7 +369,8 @@ async fn an_empty_blob_is_an_empty_answer_and_a_malformed_one_an_internal_error(
     assert_eq!(setting.scene.vault_calls(), 0);
 }
 
-/// Case B47: what krane cannot find out is no fault of the token.
+/// hashicorp/vault-plugin-auth-kubernetes#179 (B47): what krane cannot find out is no fault of the
+/// token.
 #[tokio::test(start_paused = true)]
 async fn a_dependency_that_is_not_well_makes_it_unavailable_and_nothing_else() {
     for way in [Way::Fails, Way::Forbidden, Way::Hangs] {
@@ -422,7 +424,7 @@ async fn a_vault_that_fails_at_once_is_asked_once_more_and_a_slow_one_is_not() {
     );
 }
 
-/// Case A57: all or nothing.
+/// unkeyed/unkey 4b7f6d2cf8, PR #5127 (A57): all or nothing.
 #[tokio::test(start_paused = true)]
 async fn an_answer_of_the_vault_that_lacks_a_name_is_no_answer() {
     let setting = Setting::start().await;

@@ -108,7 +108,7 @@ fn a_pod_of_krane_with_its_own_blob_proves_its_environment_as_the_key_ring() {
     assert_eq!(identity.credential.as_deref(), Some("JTI=1"));
 }
 
-/// Case B45, kubernetes/kubernetes#62692: absent is not true, an error counts, names are exact.
+/// kubernetes/kubernetes#62692 (B45): absent is not true, an error counts, names are exact.
 #[test]
 fn a_review_that_does_not_clearly_name_one_pod_is_denied() {
     let cases: Vec<(&str, fn(&mut Review), Denial)> = vec![
@@ -407,8 +407,8 @@ fn two_controllers_are_no_controller() {
     );
 }
 
-/// Case A56: the blob is JSON, only its values are encrypted; what is no blob is an error without
-/// its content.
+/// unkeyed/unkey 3a360d289d, PR #4706 (A56): the blob is JSON, only its values are encrypted; what
+/// is no blob is an error without its content.
 #[test]
 fn a_blob_is_read_as_strictly_as_protojson_and_an_error_quotes_nothing() {
     let read = |text: &str| parse_blob(text.as_bytes());

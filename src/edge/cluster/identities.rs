@@ -181,7 +181,7 @@ mod tests {
         assert!(text(None).ends_with(r#""spec":{"token":"t\"\\"}}"#));
     }
 
-    /// Case B45, kubernetes/kubernetes#62692: optional fields stay what they are.
+    /// kubernetes/kubernetes#62692 (B45): optional fields stay what they are.
     #[test]
     fn nothing_in_an_answer_is_taken_for_granted() {
         for empty in ["{}", r#"{"status":{}}"#, r#"{"status":{"user":null}}"#] {

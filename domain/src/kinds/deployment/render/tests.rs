@@ -103,7 +103,7 @@ fn the_toleration_is_the_one_of_the_untrusted_pool() {
     );
 }
 
-/// unkeyed/unkey 04e46f567a, fa3c831bbf, PR #4706: raw bytes in a variable broke the object.
+/// unkeyed/unkey 04e46f567a, fa3c831bbf, PR #4706 (A55): raw bytes in a variable broke the object.
 #[test]
 fn encrypted_variables_are_padded_base64_of_the_same_bytes() {
     let path = format!("{CONTAINER}.env[name=UNKEY_ENCRYPTED_ENV]");
