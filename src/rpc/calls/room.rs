@@ -72,17 +72,20 @@ mod tests {
 
     use super::Room;
 
-    fn peer(last: u8) -> Option<IpAddr> {
-        Some(IpAddr::from([10, 0, 0, last]))
+    fn peer(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
     }
 
     #[test]
     fn a_place_is_free_again_when_its_call_has_ended() {
         let room = Room::new(2, 2);
-        let (first, second) = (room.enter(peer(1)).unwrap(), room.enter(peer(2)).unwrap());
-        assert!(room.enter(peer(3)).is_none(), "full");
+        let (first, second) = (
+            room.enter(Some(peer(1))).unwrap(),
+            room.enter(Some(peer(2))).unwrap(),
+        );
+        assert!(room.enter(Some(peer(3))).is_none(), "full");
         drop(first);
-        let third = room.enter(peer(3)).unwrap();
+        let third = room.enter(Some(peer(3))).unwrap();
         assert!(room.enter(None).is_none(), "full again");
         drop((second, third));
         assert!(room.taken.lock().each.is_empty(), "nobody is remembered");
@@ -92,9 +95,11 @@ mod tests {
     #[test]
     fn one_sender_does_not_take_the_room_of_all() {
         let room = Room::new(10, 3);
-        let of_one: Vec<_> = (0..10).filter_map(|_| room.enter(peer(1))).collect();
+        let of_one: Vec<_> = (0..10).filter_map(|_| room.enter(Some(peer(1)))).collect();
         assert_eq!(of_one.len(), 3);
-        let of_others: Vec<_> = (2..20).filter_map(|last| room.enter(peer(last))).collect();
+        let of_others: Vec<_> = (2..20)
+            .filter_map(|last| room.enter(Some(peer(last))))
+            .collect();
         assert_eq!(of_others.len(), 7);
     }
 }

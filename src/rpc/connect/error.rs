@@ -15,11 +15,10 @@ struct Body<'a> {
 
 /// The answer to a call that failed.
 pub(in crate::rpc) fn refusal(status: &Status) -> Response {
-    // Nothing failed with a code that says so; a caller must not take it for an answer.
-    let code = match status.code() {
-        Code::Ok => Code::Unknown,
-        code => code,
-    };
+    // A failure with the code of success: a caller must not take it for an answer.
+    let code = Some(status.code())
+        .filter(|code| *code != Code::Ok)
+        .unwrap_or(Code::Unknown);
     let body = Body {
         code: codes::name(code),
         message: status.message(),

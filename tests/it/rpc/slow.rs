@@ -85,7 +85,7 @@ async fn endless() -> (TcpStream, Arc<Notify>, JoinSet<()>) {
     let notify = Arc::clone(&dropped);
     let route = on_get(async move || {
         let chunks = stream::unfold(Dropped(notify), async |dropped| {
-            let chunk = Bytes::from_static(&[b'x'; 64 * 1024]);
+            let chunk = Bytes::from(vec![b'x'; 64 * 1024]);
             Some((Ok::<_, std::convert::Infallible>(chunk), dropped))
         });
         Body::from_stream(chunks)
