@@ -4,8 +4,8 @@
 //! the limits. Never keeps an answer: each request is proved anew. Lost when it dies: requests
 //! under way; their callers are told to try again.
 
+use core::net::IpAddr;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -113,7 +113,7 @@ impl Drop for Ending<'_> {
 }
 
 /// A failure in the port's words.
-fn failure(kind: VaultFailureKind, code: Code, message: String) -> VaultFailure {
+fn failure(kind: VaultFailureKind, code: Code, message: &str) -> VaultFailure {
     VaultFailure {
         kind,
         code: code.name(),
@@ -122,11 +122,11 @@ fn failure(kind: VaultFailureKind, code: Code, message: String) -> VaultFailure 
 }
 
 fn refused(code: Code, message: impl Into<String>) -> VaultFailure {
-    failure(VaultFailureKind::Refused, code, message.into())
+    failure(VaultFailureKind::Refused, code, &message.into())
 }
 
 fn unavailable(code: Code, message: impl Into<String>) -> VaultFailure {
-    failure(VaultFailureKind::Unavailable, code, message.into())
+    failure(VaultFailureKind::Unavailable, code, &message.into())
 }
 
 /// The name of a value as a message shows it: tenants choose it.

@@ -70,7 +70,7 @@ async fn measured(bulk: Bulk) -> (Vec<Duration>, BTreeMap<String, usize>) {
     (times, counts.calls)
 }
 
-/// unkey 4b7f6d2cf8 (A57).
+/// unkeyed/unkey 4b7f6d2cf8 (A57).
 #[tokio::test]
 async fn two_hundred_variables_take_one_call() {
     let (times, calls) = measured(Bulk::Yes).await;
@@ -81,6 +81,7 @@ async fn two_hundred_variables_take_one_call() {
     assert_eq!(calls, BTreeMap::from([("DecryptBulk".to_owned(), 2)]));
 }
 
+/// unkeyed/unkey 4b7f6d2cf8 (A57).
 #[tokio::test]
 async fn two_hundred_variables_of_an_old_vault_take_less_than_two_seconds() {
     for bulk in [Bulk::Unimplemented, Bulk::Absent] {

@@ -4,8 +4,9 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "helpers of tests may fail them, and time is real here"
+    reason = "helpers of tests may fail them, time is real here, and figures are printed"
 )]
 
 mod connect_vault;

@@ -3,9 +3,9 @@
 //! A pod asks once whenever a container of it starts: at most every few seconds, even when it
 //! crashes all the time. Whoever asks more often pays for it alone.
 
+use core::net::IpAddr;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use krane_domain::ids::Moment;

@@ -200,7 +200,6 @@ mod tests {
         assert_eq!(full.extra["n"], [""; 0]);
         for wrong in [
             "",
-
             r#"{"status":7}"#,
             r#"{"status":{"authenticated":"true"}}"#,
             r#"{"status":{"user":{"extra":{"k":"v"}}}}"#,

@@ -361,6 +361,7 @@ async fn a_vault_that_was_not_there_is_no_old_one() {
     assert_eq!(server.requests().len(), before + 1, "one call for all");
 }
 
+/// unkeyed/unkey 4b7f6d2cf8 (A57).
 #[tokio::test]
 async fn one_bad_value_of_an_old_vault_is_named_and_ends_the_rest() {
     let server = Server::start(|seen| match method(seen) {

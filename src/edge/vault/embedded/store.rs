@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::HeaderValue;
 use krane_actors::ports::VaultFailure;
@@ -15,7 +15,7 @@ use object_store::aws::{AmazonS3Builder, AwsCredential};
 use object_store::client::{HttpError, HttpErrorKind};
 use object_store::path::Path;
 use object_store::{
-    ClientOptions, CredentialProvider, ObjectStore, ObjectStoreExt as _, RetryConfig,
+    ClientOptions, CredentialProvider, ObjectMeta, ObjectStore, ObjectStoreExt as _, RetryConfig,
 };
 use secrecy::ExposeSecret as _;
 use tokio::time::timeout;
@@ -147,24 +147,67 @@ impl KeyStore {
             .unwrap_or(Err(StoreFailure::TimedOut(self.limit)))
     }
 
-    /// The paths of everything below the key rings, page by page, sorted as the store sorts them.
+    /// The paths of everything below the key rings, read page by page as they are asked for.
     pub(super) fn list(&self) -> BoxStream<'static, Result<Path, StoreFailure>> {
-        let objects = self.objects.list(Some(&Path::from(ROOT)));
-        let limit = self.limit;
-        let paths = objects
-            .map_ok(|meta| meta.location)
-            .map_err(|error| reason(&error));
-        // A page is a request, so the time counts from one object to the next.
-        futures::stream::unfold(Some(paths), move |paths| async move {
-            let mut paths = paths?;
-            match timeout(limit, paths.next()).await {
-                Ok(Some(Ok(path))) => Some((Ok(path), Some(paths))),
-                Ok(Some(Err(failure))) => Some((Err(failure), None)),
-                Ok(None) => None,
-                Err(_) => Some((Err(StoreFailure::TimedOut(limit)), None)),
+        let root = Path::from(ROOT);
+        let listing = Listing {
+            paths: self.objects.list(Some(&root)),
+            store: self.clone(),
+            root,
+            after: None,
+            last: None,
+        };
+        stream::unfold(Some(listing), |listing| async move {
+            let mut listing = listing?;
+            match listing.next().await {
+                Ok(path) => Some((Ok(path?), Some(listing))),
+                Err(failure) => Some((Err(failure), None)),
             }
         })
         .boxed()
+    }
+}
+
+/// A list that is complete only when nothing comes behind its last object: there are servers that
+/// stop at a thousand and do not tell how to go on.
+struct Listing {
+    paths: BoxStream<'static, object_store::Result<ObjectMeta>>,
+    store: KeyStore,
+    root: Path,
+    /// What was asked for is behind this one.
+    after: Option<Path>,
+    /// The last one of all so far.
+    last: Option<Path>,
+}
+
+impl Listing {
+    async fn next(&mut self) -> Result<Option<Path>, StoreFailure> {
+        let limit = self.store.limit;
+        loop {
+            // A page is a request, so the time counts from one object to the next.
+            let next = timeout(limit, self.paths.try_next()).await;
+            let next = next.map_err(|_| StoreFailure::TimedOut(limit))?;
+            match next.map_err(|error| reason(&error))? {
+                Some(object) => {
+                    let path = object.location;
+                    if self.after.as_ref().is_some_and(|after| path <= *after) {
+                        continue;
+                    }
+                    if self.last.as_ref().is_none_or(|last| path > *last) {
+                        self.last = Some(path.clone());
+                    }
+                    return Ok(Some(path));
+                }
+                None if self.after == self.last => return Ok(None),
+                None => {
+                    self.after.clone_from(&self.last);
+                    if let Some(after) = &self.after {
+                        let objects = &self.store.objects;
+                        self.paths = objects.list_with_offset(Some(&self.root), after);
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -189,7 +189,7 @@ impl Failure {
 
 impl From<Failure> for VaultFailure {
     fn from(of: Failure) -> Self {
-        failure(of.kind, of.code, of.words)
+        failure(of.kind, of.code, &of.words)
     }
 }
 

@@ -26,6 +26,7 @@ fn name(id: &str) -> KeyName {
     KeyName::new("env", id).unwrap()
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "one of several results of a read")]
 fn key() -> ReadResult {
     Ok(Arc::new(super::super::envelope::key_for_test(7)))
 }

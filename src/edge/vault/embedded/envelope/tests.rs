@@ -65,17 +65,17 @@ fn an_incomplete_envelope_names_what_it_lacks() {
     };
     check(Malformed::Algorithm, |envelope| envelope.algorithm = 1);
     check(Malformed::NoKeyId, |envelope| {
-        envelope.encryption_key_id.clear()
+        envelope.encryption_key_id.clear();
     });
     check(Malformed::Nonce, |envelope| envelope.nonce = Bytes::new());
     check(Malformed::Nonce, |envelope| {
-        envelope.nonce = vec![0; 11].into()
+        envelope.nonce = vec![0; 11].into();
     });
     check(Malformed::Nonce, |envelope| {
-        envelope.nonce = vec![0; 13].into()
+        envelope.nonce = vec![0; 13].into();
     });
     check(Malformed::Ciphertext, |envelope| {
-        envelope.ciphertext = vec![0; 15].into()
+        envelope.ciphertext = vec![0; 15].into();
     });
     let parse = |text: &str| Envelope::parse(text).unwrap_err();
     assert_eq!(parse("%"), Malformed::Base64);
