@@ -277,10 +277,7 @@ fn audit(request: &DecryptRequest, record: &Record, outcome: Outcome) {
         );
         return;
     }
-    let reason = match outcome {
-        Outcome::Denied(denial) => Some(tracing::field::display(denial)),
-        _ => None,
-    };
+    let reason = outcome.denial().map(tracing::field::display);
     tracing::warn!(
         result,
         namespace,

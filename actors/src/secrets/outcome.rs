@@ -73,6 +73,15 @@ impl Outcome {
         }
     }
 
+    /// Why the request proved nothing, if that is how it ended.
+    pub const fn denial(self) -> Option<Denial> {
+        if let Self::Denied(denial) = self {
+            Some(denial)
+        } else {
+            None
+        }
+    }
+
     /// What the caller is told; nothing when it got its secrets.
     pub const fn refused(self) -> Option<Refused> {
         Some(match self {

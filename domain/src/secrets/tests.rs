@@ -111,7 +111,8 @@ fn a_pod_of_krane_with_its_own_blob_proves_its_environment_as_the_key_ring() {
 /// kubernetes/kubernetes#62692 (B45): absent is not true, an error counts, names are exact.
 #[test]
 fn a_review_that_does_not_clearly_name_one_pod_is_denied() {
-    let cases: Vec<(&str, fn(&mut Review), Denial)> = vec![
+    type Case = (&'static str, fn(&mut Review), Denial);
+    let cases: Vec<Case> = vec![
         (
             "nothing said",
             |r| *r = Review::default(),
