@@ -27,15 +27,15 @@ pub(super) struct Vault {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Check that the configured master keys open every stored key.
+    ///
+    /// Reads every stored key of the bucket; decrypts no value and changes nothing. Of a vault
+    /// service (vault.url) it asks only whether it is alive: its keys are its own.
+    ///
+    /// Exit codes: 0 when every key opens, 1 when one does not, 69 when the store or the service
+    /// cannot be reached, 78 when no vault is configured.
     Verify(Verify),
 }
 
-/// Reads every stored key of the bucket and opens it with the configured master keys; decrypts no
-/// value and changes nothing. Of a vault service (vault.url) it asks only whether it is alive: its
-/// keys are its own.
-///
-/// Exit codes: 0 when every key opens, 1 when one does not, 69 when the store or the service is not
-/// to be reached, 78 when no vault is configured.
 #[derive(Debug, Args)]
 struct Verify {
     /// Print the result as JSON.

@@ -81,7 +81,7 @@ async fn bucket_that(tells_how_to_go_on: bool, objects: &[(&str, Vec<u8>)]) -> S
         assert_eq!(seen.query("prefix"), Some("keyring/"));
         let after = seen
             .query("continuation-token")
-            .or(seen.query("start-after"))
+            .or_else(|| seen.query("start-after"))
             .unwrap_or_default();
         let page: Vec<_> = objects
             .iter()
