@@ -27,7 +27,7 @@ fn agent(world: &World, vault: &Vault) -> AgentBuilder {
     world
         .agent()
         .set("vault.url", &vault.url())
-        .variable("UNKEY_VAULT_TOKEN", vault.token())
+        .variable("UNKEY_VAULT_TOKEN", vault::TOKEN)
 }
 
 /// The name of the only running pod of a workload.

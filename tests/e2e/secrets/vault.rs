@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 /// The slow one answers after this.
 const SLOW: Duration = Duration::from_secs(2);
 /// What krane has to send.
-const TOKEN: &str = "canary-5f1c0d-vault";
+pub(super) const TOKEN: &str = "canary-5f1c0d-vault";
 
 /// The vault; it ends with this.
 pub(super) struct Vault {
@@ -63,10 +63,6 @@ impl Vault {
 
     pub(super) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
-    }
-
-    pub(super) fn token(&self) -> &'static str {
-        TOKEN
     }
 
     pub(super) fn set(&self, state: Backend) {

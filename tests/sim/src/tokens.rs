@@ -54,8 +54,8 @@ fn asked(ask: Ask, subject: &Subject, token: Secret) -> DecryptRequest {
     };
     match ask {
         Ask::Own => {}
-        Ask::OtherDeployment => request.deployment_id = "d_foreign".to_owned(),
-        Ask::OtherEnvironment => request.environment_id = "env_foreign".to_owned(),
+        Ask::OtherDeployment => "d_foreign".clone_into(&mut request.deployment_id),
+        Ask::OtherEnvironment => "env_foreign".clone_into(&mut request.environment_id),
         Ask::ForeignBlob => request.blob.clone_from(&subject.foreign_blob),
     }
     request

@@ -125,7 +125,6 @@ fn address(number: u64) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from(0x0a00_0001 + number))
 }
 
-#[expect(clippy::disallowed_methods, reason = "a measurement keeps a rate")]
 async fn pass_until(moment: Instant) {
     sleep_until(moment).await;
 }

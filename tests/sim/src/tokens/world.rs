@@ -338,7 +338,6 @@ impl TokenWorld {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test on a paused clock")]
 async fn pass(time: Duration) {
     sleep(time).await;
 }
@@ -365,11 +364,11 @@ impl Identities for Rewriting {
             Class::WrongIssuer => return Ok(Review::default()),
             Class::AudiencesNotConfirmed => review.audiences.clear(),
             Class::UserCertificate => {
-                review.username = "jane".to_owned();
+                "jane".clone_into(&mut review.username);
                 review.extra.clear();
             }
             Class::Anonymous => {
-                review.username = "system:anonymous".to_owned();
+                "system:anonymous".clone_into(&mut review.username);
                 review.extra.clear();
             }
             Class::OtherAccount => {
