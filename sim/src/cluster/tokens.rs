@@ -218,7 +218,7 @@ mod tests {
         })
     }
 
-    async fn cluster() -> (SimCluster, TokenIssuer) {
+    fn cluster() -> (SimCluster, TokenIssuer) {
         let cluster = SimCluster::new(Options::default());
         let admin = cluster.admin();
         admin.create_namespace("a").unwrap();
@@ -237,7 +237,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_token_is_good_for_its_audience_as_long_as_its_pod_lives() {
-        let (cluster, tokens) = cluster().await;
+        let (cluster, tokens) = cluster();
         let plain = tokens.for_pod("a", "one", &[]).unwrap();
         let own = tokens.for_pod("a", "one", &["krane", "x"]).unwrap();
         assert_eq!(said_of(&cluster, &plain, None).await, Ok("one".to_owned()));
@@ -263,7 +263,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_token_expires_and_one_of_an_account_names_no_pod() {
-        let (cluster, tokens) = cluster().await;
+        let (cluster, tokens) = cluster();
         let account = tokens.for_account("a", "default");
         let result = said_of(&cluster, &account, None).await;
         assert_eq!(result, Err(Denial::NotBoundToAPod));
