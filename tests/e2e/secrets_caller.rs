@@ -195,12 +195,16 @@ async fn refusals_are_the_same_in_every_way() {
 #[tokio::test]
 async fn bad_calls_are_refused_in_every_way() {
     let mut pair = Pair::start(Some(Arc::new(Desk))).await;
-    // More than 2 MiB in every codec, and more than is read of it.
-    for size in [2 * 1024 * 1024, 8 * 1024 * 1024] {
+    // More than 2 MiB in every codec, and more than is read of it: whoever is still writing then may
+    // see the connection break before it sees the answer.
+    for (size, codes) in [
+        (2 * 1024 * 1024, &["resource_exhausted"][..]),
+        (8 * 1024 * 1024, &["resource_exhausted", "unavailable"]),
+    ] {
         let large = json!({ "blob": STANDARD.encode(vec![b'x'; size]) });
         for way in WAYS {
             let told = pair.call(way, &large).await;
-            assert_eq!(told.code, "resource_exhausted", "{way:?} {size}: {told:?}");
+            assert!(codes.contains(&&*told.code), "{way:?} {size}: {told:?}");
         }
     }
     for way in WAYS {
