@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod cli;
+mod codes;
 #[cfg(feature = "demo")]
 pub mod demo;
 pub mod edge;

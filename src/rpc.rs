@@ -2,7 +2,6 @@
 
 pub mod bind;
 pub mod calls;
-mod codes;
 pub mod connect;
 pub mod health;
 pub mod port;

@@ -1,10 +1,9 @@
 //! The vault as the port [`Vault`]: a service that is asked ([`RemoteVault`]), or its stored keys
 //! read in this process ([`EmbeddedVault`]), as the settings say (D31).
 //!
-//! What a failure means for whoever asks, see `code` and `remote::failure`. No message of either
+//! What a failure means for whoever asks, see `remote::failure`. No message of either
 //! holds more than a code, names and krane's own words: a vault may send back what it was sent.
 
-mod code;
 mod embedded;
 mod metrics;
 mod remote;
@@ -15,9 +14,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use krane_actors::ports::{Vault, VaultFailure, VaultFailureKind};
 use krane_domain::secret::Secret;
+use tonic::Code;
 
-use crate::settings;
-use code::Code;
+use crate::{codes, settings};
 pub use embedded::{
     Damaged, EmbeddedTiming, EmbeddedVault, Locked, MasterKeyError, StoreSetupError, Survey,
 };
@@ -37,7 +36,7 @@ impl VaultObserver for () {
 }
 
 /// Every value of the label `code`.
-pub const VAULT_CODES: [&str; 17] = Code::NAMES;
+pub const VAULT_CODES: [&str; codes::NAMES.len()] = codes::NAMES;
 
 /// Why there is no vault though one is configured; each is a mistake in the configuration.
 #[derive(Debug, thiserror::Error)]
@@ -89,11 +88,11 @@ impl<V: Vault> Vault for Observed<V> {
     ) -> Result<BTreeMap<String, Secret>, VaultFailure> {
         let mut ending = Ending {
             observer: &*self.observer,
-            code: Code::Canceled.name(),
+            code: codes::name(Code::Cancelled),
         };
         let result = self.vault.decrypt(key_ring, items).await;
         ending.code = match &result {
-            Ok(_) => Code::OK,
+            Ok(_) => codes::name(Code::Ok),
             Err(failure) => failure.code,
         };
         result
@@ -116,7 +115,7 @@ impl Drop for Ending<'_> {
 fn failure(kind: VaultFailureKind, code: Code, message: &str) -> VaultFailure {
     VaultFailure {
         kind,
-        code: code.name(),
+        code: codes::name(code),
         message: crate::words::cut(message.replace(char::is_control, " ")),
     }
 }

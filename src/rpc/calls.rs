@@ -13,7 +13,7 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use super::codes;
+use crate::codes;
 use room::{Place, Room};
 
 /// Calls of one server at once. More are refused until some have ended.

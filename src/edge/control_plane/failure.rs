@@ -13,6 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tonic::{Code, Status};
 
 use super::dial::DialError;
+use crate::codes;
 use crate::words::{chain, cut, described};
 
 /// A call or a stream that failed.
@@ -92,7 +93,7 @@ impl From<Failure> for RpcFailure {
     fn from(failure: Failure) -> Self {
         Self {
             kind: failure.kind,
-            code: code_name(failure.code),
+            code: codes::name(failure.code),
             message: failure.message,
         }
     }
@@ -101,33 +102,10 @@ impl From<Failure> for RpcFailure {
 impl From<Failure> for StreamEnd {
     fn from(failure: Failure) -> Self {
         Self {
-            code: code_name(failure.code),
+            code: codes::name(failure.code),
             message: failure.message,
             is_oversize: failure.is_oversize,
         }
-    }
-}
-
-/// The name of a code in metrics, logs and the Connect protocol.
-pub(super) const fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "ok",
-        Code::Cancelled => "canceled",
-        Code::Unknown => "unknown",
-        Code::InvalidArgument => "invalid_argument",
-        Code::DeadlineExceeded => "deadline_exceeded",
-        Code::NotFound => "not_found",
-        Code::AlreadyExists => "already_exists",
-        Code::PermissionDenied => "permission_denied",
-        Code::ResourceExhausted => "resource_exhausted",
-        Code::FailedPrecondition => "failed_precondition",
-        Code::Aborted => "aborted",
-        Code::OutOfRange => "out_of_range",
-        Code::Unimplemented => "unimplemented",
-        Code::Internal => "internal",
-        Code::Unavailable => "unavailable",
-        Code::DataLoss => "data_loss",
-        Code::Unauthenticated => "unauthenticated",
     }
 }
 

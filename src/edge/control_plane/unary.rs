@@ -11,7 +11,8 @@ use tonic::{Request, Status};
 use super::Shared;
 use super::call::{Answered, Call};
 use super::dial::Connection;
-use super::failure::{Failure, SecondTry, code_name};
+use super::failure::{Failure, SecondTry};
+use crate::codes;
 use crate::edge::wire::WireRequest;
 
 /// Large enough for every state there is, small enough for the memory of a pod.
@@ -27,7 +28,7 @@ pub(super) async fn call(shared: &Shared, request: &WireRequest) -> Result<Bytes
     };
     let code = result
         .as_ref()
-        .map_or_else(|failure| code_name(failure.code), |_| "ok");
+        .map_or_else(|failure| codes::name(failure.code), |_| "ok");
     shared.observer.call(request.method, code);
     result
 }

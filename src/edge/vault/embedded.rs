@@ -22,7 +22,6 @@ use krane_actors::ports::{Vault, VaultFailure};
 use krane_domain::secret::Secret;
 use object_store::ObjectStore;
 
-use super::code::Code;
 use super::{refused, shown};
 use crate::settings::{S3, SecretSource};
 use cache::{KeyCache, Limits, Read};
@@ -33,6 +32,7 @@ use name::{BadName, KeyName};
 use store::KeyStore;
 pub use store::StoreSetupError;
 pub use survey::{Damaged, Locked, Survey};
+use tonic::Code;
 
 /// Data keys that one call reads at once. A key ring has one or two.
 const READS_AT_ONCE: usize = 8;

@@ -9,8 +9,8 @@ use krane_actors::ports::{Vault, VaultFailure};
 use krane_domain::secret::Secret;
 use parking_lot::Mutex;
 
-use super::code::Code;
 use super::{Observed, VAULT_CODES, VaultMetrics, VaultObserver, from_settings, refused, shown};
+use tonic::Code;
 
 #[derive(Default)]
 struct Counted(Mutex<Vec<&'static str>>);

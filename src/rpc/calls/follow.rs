@@ -10,13 +10,17 @@ use http_body::{Frame, SizeHint};
 use tonic::{Code, Status};
 
 use super::Call;
-use crate::rpc::codes;
+use crate::codes;
 
 impl Call {
     /// The answer of a plain HTTP route: its code is known.
     pub(in crate::rpc) fn end_http(mut self, response: &Response) {
         let code = response.extensions().get::<Code>().copied();
-        self.code = code.unwrap_or_else(|| codes::of_http(response.status()));
+        self.code = match (code, response.status()) {
+            (Some(code), _) => code,
+            (None, status) if status.is_success() => Code::Ok,
+            (None, status) => codes::of_http(status),
+        };
     }
 
     /// The answer of a gRPC service: its code comes before the body, or after it.

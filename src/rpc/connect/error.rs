@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tonic::{Code, Status};
 
-use crate::rpc::codes;
+use crate::codes;
 
 #[derive(Serialize)]
 struct Body<'a> {

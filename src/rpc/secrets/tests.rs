@@ -133,7 +133,7 @@ async fn ask(app: App, way: Way) -> Told {
     }
     let error: serde_json::Value = serde_json::from_slice(&body).unwrap();
     let code = *parts.extensions.get::<Code>().unwrap();
-    assert_eq!(error["code"], crate::rpc::codes::name(code));
+    assert_eq!(error["code"], crate::codes::name(code));
     let text = error["message"].as_str().unwrap().to_owned();
     (code, text, BTreeMap::new())
 }

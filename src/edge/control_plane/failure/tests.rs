@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use krane_actors::ports::{RpcFailure, RpcFailureKind, StreamEnd};
 use secrecy::SecretString;
-use tonic::{Code, Status};
+use tonic::Status;
 
-use super::{Failure, SecondTry, code_name};
+use super::{Failure, SecondTry};
 
 fn token() -> SecretString {
     SecretString::from("hunter2-canary")
@@ -70,12 +70,4 @@ fn a_message_is_one_line_and_not_too_long() {
     let message = Failure::of(&status, true, &token()).message;
     assert!(message.starts_with("a b ü"));
     assert!(message.len() <= 1024 + '…'.len_utf8());
-}
-
-#[test]
-fn every_code_has_its_own_name() {
-    let names: std::collections::BTreeSet<_> = (0..=16)
-        .map(|number| code_name(Code::from_i32(number)))
-        .collect();
-    assert_eq!(names.len(), 17);
 }

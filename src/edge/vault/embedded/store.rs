@@ -20,11 +20,11 @@ use object_store::{
 use secrecy::ExposeSecret as _;
 use tokio::time::timeout;
 
-use super::super::code::Code;
 use super::super::{refused, unavailable};
 use super::name::ROOT;
 use crate::settings::{S3, SecretSource};
 use crate::version;
+use tonic::Code;
 
 /// A stored key has a few hundred bytes; what is longer than this is none.
 const LARGEST_OBJECT: u64 = 1 << 20;

@@ -26,9 +26,10 @@ use hyper_util::client::legacy;
 use krane_actors::ports::{VaultFailure, VaultFailureKind};
 use serde::Deserialize;
 
-use super::super::code::Code;
 use super::super::{failure, shown};
+use crate::codes;
 use crate::words::described;
+use tonic::Code;
 
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +95,7 @@ impl Failure {
             // Serde would read an array as well.
             .filter(|body| body.trim_ascii_start().starts_with(b"{"))
             .and_then(|body| serde_json::from_slice::<ConnectError>(body).ok())
-            .and_then(|error| Code::from_name(&error.code));
+            .and_then(|error| codes::of_error(&error.code));
         match said {
             Some(code) => Self::of_vault(code),
             None => Self::of_stranger(status),
@@ -102,9 +103,9 @@ impl Failure {
     }
 
     fn of_vault(code: Code) -> Self {
-        let name = code.name();
+        let name = codes::name(code);
         match code {
-            Code::Canceled
+            Code::Cancelled
             | Code::DeadlineExceeded
             | Code::ResourceExhausted
             | Code::Aborted
@@ -115,7 +116,8 @@ impl Failure {
                 code,
                 format!("the vault does not take the token ({name}): check vault.token"),
             ),
-            Code::Unknown
+            Code::Ok
+            | Code::Unknown
             | Code::InvalidArgument
             | Code::NotFound
             | Code::AlreadyExists
@@ -128,7 +130,7 @@ impl Failure {
     }
 
     fn of_stranger(status: StatusCode) -> Self {
-        let (code, number) = (Code::of_status(status), status.as_u16());
+        let (code, number) = (codes::of_http(status), status.as_u16());
         if matches!(code, Code::Unauthenticated | Code::PermissionDenied) {
             let words = format!("HTTP {number} in front of the vault: check vault.token");
             return Self::refused(code, words);

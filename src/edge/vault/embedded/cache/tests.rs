@@ -11,9 +11,9 @@ use krane_actors::ports::VaultFailure;
 use tokio::sync::watch;
 use tokio::time::advance;
 
-use super::super::super::code::Code;
 use super::super::super::{refused, unavailable};
 use super::{Key, KeyCache, KeyName, Limits, Read, ReadResult};
+use tonic::Code;
 
 const LIMITS: Limits = Limits {
     keys: 3,

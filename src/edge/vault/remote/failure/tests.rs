@@ -5,7 +5,6 @@ use krane_actors::ports::VaultFailureKind::{Refused, Unavailable};
 use krane_actors::ports::{VaultFailure, VaultFailureKind};
 use serde_json::json;
 
-use super::super::super::code::Code;
 use super::Failure;
 
 fn said(status: u16, body: &str) -> VaultFailure {
@@ -87,13 +86,4 @@ fn nothing_of_an_answer_but_its_code_is_kept() {
         let failure = said(500, &body);
         assert!(!format!("{failure} {failure:?}").contains(canary));
     }
-}
-
-#[test]
-fn every_code_has_its_own_name() {
-    for code in Code::ALL {
-        assert_eq!(Code::from_name(code.name()), Some(code));
-    }
-    let names: std::collections::BTreeSet<_> = Code::NAMES.into_iter().collect();
-    assert_eq!(names.len(), Code::NAMES.len());
 }
