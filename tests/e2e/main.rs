@@ -7,7 +7,6 @@
 
 mod autoscaling;
 mod cluster_contract;
-mod connect_go;
 mod control_plane;
 mod crash;
 mod drift;

@@ -6,7 +6,6 @@
 )]
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,17 +18,13 @@ use krane::rpc::port::RpcPort;
 use krane::rpc::serve::{Patience, ServeError, serve};
 use krane_actors::secrets::{DecryptRequest, Refused, SecretsDesk};
 use krane_domain::secret::Secret;
+use krane_testharness::ConnectGo;
 use prometheus::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::TcpListener;
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-
-use crate::connect_go;
 
 /// The ways a client may go: protocol, version of HTTP, whether in JSON.
 const WAYS: [(&str, u8, bool); 5] = [
@@ -89,15 +84,12 @@ struct Told {
 
 /// A server and a client of it; both end with this.
 struct Pair {
-    _client: Child,
-    orders: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
+    client: ConnectGo,
     _server: JoinSet<Result<(), ServeError>>,
 }
 
 impl Pair {
     async fn start(secrets: Option<Arc<dyn SecretsDesk>>) -> Self {
-        let binary = connect_go::binary().await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let port = RpcPort {
@@ -116,19 +108,9 @@ impl Pair {
             patience,
             stop,
         ));
-        let mut client = Command::new(binary)
-            .args(["-call", &url])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let orders = client.stdin.take().unwrap();
-        let lines = BufReader::new(client.stdout.take().unwrap()).lines();
+        let client = ConnectGo::start(env!("CARGO_TARGET_TMPDIR"), &["-call", &url]).await;
         Self {
-            _client: client,
-            orders,
-            lines,
+            client: client.unwrap(),
             _server: server,
         }
     }
@@ -145,11 +127,8 @@ impl Pair {
         });
         let fields = more.as_object().unwrap().clone();
         order.as_object_mut().unwrap().extend(fields);
-        let line = format!("{order}\n");
-        self.orders.write_all(line.as_bytes()).await.unwrap();
-        let line = timeout(Duration::from_secs(30), self.lines.next_line()).await;
-        let line = line.expect("no answer in 30 s").unwrap();
-        serde_json::from_str(&line.expect("the client must not have ended")).unwrap()
+        self.client.tell(&order).await.unwrap();
+        self.client.hear(Duration::from_secs(30)).await.unwrap()
     }
 }
 

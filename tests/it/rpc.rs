@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use krane::rpc::calls::CallFamilies;
-use krane::rpc::health::{HealthView, Readiness};
 use krane::rpc::port::RpcPort;
 use krane::rpc::serve::{Patience, ServeError, serve};
 use krane_actors::secrets::{DecryptRequest, Refused, SecretsDesk};
@@ -30,6 +29,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
+
+use crate::health::Well;
 
 const DECRYPT: &str = "/krane.v1.SecretsService/DecryptSecretsBlob";
 /// In no answer and no log.
@@ -57,21 +58,6 @@ impl SecretsDesk for Desk {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), Secret::new(value)))
             .collect())
-    }
-}
-
-struct Well;
-
-impl HealthView for Well {
-    fn live(&self) -> bool {
-        true
-    }
-
-    fn readiness(&self) -> Readiness {
-        Readiness {
-            ready: true,
-            ..Readiness::default()
-        }
     }
 }
 

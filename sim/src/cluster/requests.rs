@@ -37,6 +37,12 @@ impl World {
         Ok(self.store.get(key).cloned())
     }
 
+    /// The live object, which a request needs.
+    fn found(&self, key: &Key) -> Result<Arc<Version>, Status> {
+        let live = self.live(key)?;
+        live.ok_or_else(|| refusals::not_found(key.kind(), &key.name))
+    }
+
     fn kind_is_there(&self, key: &Key) -> Result<(), Status> {
         if self.absent_kinds.contains(key.kind) {
             return Err(refusals::kind_missing());
@@ -124,10 +130,8 @@ impl World {
         subresource: &str,
         edit: impl FnOnce(&mut Value),
     ) -> Result<Arc<Version>, Status> {
-        self.kind_is_there(key)?;
         let kind = key.kind();
-        let live = self.store.get(key).cloned();
-        let live = live.ok_or_else(|| refusals::not_found(kind, &key.name))?;
+        let live = self.found(key)?;
         let mut new = live.value().clone();
         edit(&mut new);
         if new == *live.value() {
@@ -149,8 +153,7 @@ impl World {
         let mut status = before.cloned().unwrap_or_default();
         edit(&mut status);
         if before == Some(&status) {
-            let unchanged = self.live(key)?;
-            return unchanged.ok_or_else(|| refusals::not_found(key.kind(), &key.name));
+            return self.found(key);
         }
         self.change(key, manager, "status", |object| object["status"] = status)
     }
@@ -163,10 +166,8 @@ impl World {
         subresource: &str,
         edit: impl FnOnce(Value) -> Result<Value, Status>,
     ) -> Result<Arc<Version>, Status> {
-        self.kind_is_there(key)?;
         let kind = key.kind();
-        let live = self.store.get(key).cloned();
-        let live = live.ok_or_else(|| refusals::not_found(kind, &key.name))?;
+        let live = self.found(key)?;
         let mut new = edit(live.json())?;
         let version = take_version(&mut new);
         complete_identity(key, &mut new)?;
@@ -266,10 +267,8 @@ impl World {
 
     /// Deletes an object; `None` when it is only marked.
     pub(super) fn delete(&mut self, key: &Key, deletion: &Deletion) -> Result<(), Status> {
-        self.kind_is_there(key)?;
         let kind = key.kind();
-        let live = self.store.get(key).cloned();
-        let live = live.ok_or_else(|| refusals::not_found(kind, &key.name))?;
+        let live = self.found(key)?;
         if let Some(uid) = &deletion.uid
             && **uid != *live.uid()
         {

@@ -1,17 +1,19 @@
 //! The connect-go server of `tests/connect-go`, built once and told what to do line by line.
 
 use std::collections::VecDeque;
-use std::process::Stdio;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use krane_testharness::ConnectGo;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::Command;
 
-use super::{TOKEN, within};
-use crate::connect_go;
+use super::TOKEN;
+
+/// Only a broken peer takes so long.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What the server says.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -34,28 +36,17 @@ pub(super) struct Event {
 
 /// A running server; it ends with this.
 pub(super) struct Peer {
-    child: Child,
-    orders: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
+    program: ConnectGo,
     events: VecDeque<Event>,
     address: String,
 }
 
 impl Peer {
     pub(super) async fn start() -> Self {
-        let mut child = Command::new(connect_go::binary().await)
-            .args(["-token", TOKEN])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let orders = child.stdin.take().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let folder = env!("CARGO_TARGET_TMPDIR");
+        let program = ConnectGo::start(folder, &["-token", TOKEN]).await.unwrap();
         let mut peer = Self {
-            child,
-            orders,
-            lines,
+            program,
             events: VecDeque::new(),
             address: String::new(),
         };
@@ -107,12 +98,12 @@ impl Peer {
     }
 
     pub(super) async fn kill(&mut self) {
-        self.child.kill().await.unwrap();
+        self.program.kill().await.unwrap();
     }
 
     /// Stops the process where it is; the kernel goes on accepting for it.
     pub(super) async fn freeze(&self) {
-        let id = self.child.id().unwrap().to_string();
+        let id = self.program.id().unwrap().to_string();
         let status = Command::new("kill")
             .args(["-STOP", &id])
             .status()
@@ -122,10 +113,7 @@ impl Peer {
     }
 
     async fn order(&mut self, order: Value) {
-        self.orders
-            .write_all(format!("{order}\n").as_bytes())
-            .await
-            .unwrap();
+        self.program.tell(&order).await.unwrap();
         loop {
             let event = self.read().await;
             if event.kind == "done" {
@@ -136,7 +124,6 @@ impl Peer {
     }
 
     async fn read(&mut self) -> Event {
-        let line = within(self.lines.next_line()).await.unwrap();
-        serde_json::from_str(&line.expect("the server must not have ended")).unwrap()
+        self.program.hear(PATIENCE).await.unwrap()
     }
 }

@@ -22,6 +22,7 @@
 
 mod agent;
 mod api;
+mod connect_go;
 pub mod edits;
 mod failure;
 mod free_ports;
@@ -39,6 +40,7 @@ mod world;
 
 pub use agent::{Agent, AgentBuilder, KEEP_VARIABLE};
 pub use api::Api;
+pub use connect_go::ConnectGo;
 pub use failure::{Failure, Outcome};
 pub use live::{Live, address_of};
 pub use log::{Log, LogLine};

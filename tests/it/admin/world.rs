@@ -13,7 +13,6 @@ use krane::admin::feed::Feed;
 use krane::admin::guard::Access;
 use krane::admin::model::{Epoch, Identity, Sources};
 use krane::admin::{self, Desk};
-use krane::rpc::health::{HealthView, Readiness};
 use krane::settings::SecretSource;
 use krane_actors::address::Address;
 use krane_actors::chance::Chance;
@@ -34,23 +33,10 @@ use krane_domain::report::{Instance, InstanceStatus, Report};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::health::Well;
+
 /// Stands for every secret that may be in a store.
 pub(super) const CANARY: &str = "canary-7b1f-secret";
-
-struct Well;
-
-impl HealthView for Well {
-    fn live(&self) -> bool {
-        true
-    }
-
-    fn readiness(&self) -> Readiness {
-        Readiness {
-            ready: true,
-            ..Readiness::default()
-        }
-    }
-}
 
 /// A world without actors, and the page over it.
 pub(super) struct World {

@@ -1,16 +1,11 @@
 //! The vault of `tests/connect-go`, built once and told what to do line by line.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
+use krane_testharness::ConnectGo;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::sync::OnceCell;
-use tokio::time::timeout;
 
 use super::super::PATIENCE;
 
@@ -40,9 +35,7 @@ pub(super) struct Said {
 /// A running vault; it ends with this.
 pub(super) struct VaultProcess {
     pub(super) address: String,
-    child: Child,
-    orders: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
+    program: ConnectGo,
 }
 
 impl VaultProcess {
@@ -52,20 +45,11 @@ impl VaultProcess {
             Bulk::Unimplemented => "unimplemented",
             Bulk::Absent => "absent",
         };
-        let mut child = Command::new(binary().await)
-            .args(["-vault", "-token", TOKEN, "-bulk", bulk, "-listen", listen])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let orders = child.stdin.take().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let arguments = ["-vault", "-token", TOKEN, "-bulk", bulk, "-listen", listen];
+        let program = ConnectGo::start(env!("CARGO_TARGET_TMPDIR"), &arguments).await;
         let mut process = Self {
             address: String::new(),
-            child,
-            orders,
-            lines,
+            program: program.unwrap(),
         };
         let said = process.read().await;
         assert_eq!(said.event, "listening");
@@ -97,41 +81,17 @@ impl VaultProcess {
     }
 
     pub(super) async fn kill(mut self) {
-        self.child.kill().await.unwrap();
+        self.program.kill().await.unwrap();
     }
 
     async fn order(&mut self, order: Value) -> Said {
-        let line = format!("{order}\n");
-        self.orders.write_all(line.as_bytes()).await.unwrap();
+        self.program.tell(&order).await.unwrap();
         let said = self.read().await;
         assert_eq!(said.event, "done");
         said
     }
 
     async fn read(&mut self) -> Said {
-        let line = timeout(PATIENCE, self.lines.next_line())
-            .await
-            .unwrap()
-            .unwrap();
-        serde_json::from_str(&line.expect("the vault must not have ended")).unwrap()
+        self.program.hear(PATIENCE).await.unwrap()
     }
-}
-
-async fn binary() -> &'static Path {
-    static BINARY: OnceCell<PathBuf> = OnceCell::const_new();
-    BINARY
-        .get_or_init(|| async {
-            let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("connect-go-vault");
-            let status = Command::new("go")
-                .args(["build", "-o"])
-                .arg(&path)
-                .arg(".")
-                .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/connect-go"))
-                .status()
-                .await
-                .expect("Go must be installed for these tests: https://go.dev/dl");
-            assert!(status.success(), "the connect-go vault must build");
-            path
-        })
-        .await
 }

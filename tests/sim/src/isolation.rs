@@ -23,11 +23,10 @@ use tokio::time::{Instant, sleep};
 use crate::assembly::{self, Process};
 use crate::kinds::index;
 use crate::run::keep_planned_panics_quiet;
+use crate::times::Times;
 use crate::wishes;
 
 mod work;
-
-pub use work::Times;
 
 /// How long a controller is broken.
 const LENGTH: Duration = Duration::from_mins(10);

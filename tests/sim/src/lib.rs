@@ -25,12 +25,13 @@ mod script;
 mod shared;
 mod shrink;
 mod suite;
+mod times;
 mod tokens;
 mod wishes;
 mod world;
 
 #[cfg(feature = "hooks")]
-pub use isolation::{Break, Times, isolation};
+pub use isolation::{Break, isolation};
 pub use plan::{
     ACTORS, ActorFault, CallFault, EventFault, Fault, Intensity, MessageFault, Plan, WORKERS,
     WorldFault, at_random, workers_of,
@@ -41,4 +42,5 @@ pub use scenario::{Scenario, scenario_asked_for, scenarios, setup, words};
 pub use script::{POLICIES, SENTINELS, Script, Step, Variant};
 pub use shared::Extent;
 pub use suite::{Summary, all, number, on_all_cores, plan_asked_for, seeded};
-pub use tokens::{Latencies, decrypt_load, token_table};
+pub use times::Times;
+pub use tokens::{Load, decrypt_load, token_table};

@@ -10,7 +10,7 @@ use krane_actors::secrets::{DecryptRequest, Refused, SecretsDesk};
 use krane_domain::secret::Secret;
 use krane_testcontract::tokens::{Answer, Ask, Backend, Class, Table};
 
-pub use self::load::{Latencies, decrypt_load};
+pub use self::load::{Load, decrypt_load};
 use self::world::{Subject, TokenWorld};
 
 /// All cells of one table: `audience` is the setting `secrets.audience`.

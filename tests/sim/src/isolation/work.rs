@@ -11,30 +11,13 @@ use krane_sim::cluster::SimCluster;
 use krane_sim::control_plane::SimControlPlane;
 use tokio::time::{Instant, sleep_until};
 
+use crate::times::Times;
 use crate::wishes::{round_of, want};
 
 const OBJECTS: u64 = 10;
 const PERIOD: Duration = Duration::from_secs(1);
 /// After this long nobody waits for a piece of work any more.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How long pieces of work took, in order of length.
-#[derive(Clone, Debug)]
-pub struct Times(Vec<Duration>);
-
-impl Times {
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The time that so many percent of them did not exceed.
-    pub fn percentile(&self, percent: usize) -> Duration {
-        let index = self.0.len() * percent / 100;
-        let last = self.0.len().saturating_sub(1);
-        self.0.get(index.min(last)).copied().unwrap_or_default()
-    }
-}
 
 /// A piece of work once a second for so long.
 pub(super) async fn measure(
@@ -82,6 +65,5 @@ pub(super) async fn measure(
         }
     }
     times.extend(open.into_values().map(|(_, at)| at.elapsed()));
-    times.sort();
-    Ok((who, Times(times)))
+    Ok((who, Times::of(times)))
 }

@@ -12,39 +12,27 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::world::{Subject, TokenWorld};
+use crate::times::Times;
 
 /// On the way to krane and back, within a cluster.
 const ROUND_TRIP: Duration = Duration::from_micros(500);
 /// Variables of each pod.
 const VARIABLES: usize = 20;
 
-/// How long answers took, in order of length.
+/// How a measurement went.
 #[derive(Clone, Debug)]
-pub struct Latencies {
-    sorted: Vec<Duration>,
+pub struct Load {
+    /// How long answers with secrets took.
+    pub times: Times,
     /// Answers without secrets.
     pub refused: usize,
     /// From the first request to the last answer.
     pub took: Duration,
 }
 
-impl Latencies {
-    /// Answers with secrets.
-    pub fn count(&self) -> usize {
-        self.sorted.len()
-    }
-
-    /// The time that so many percent of them did not exceed.
-    pub fn percentile(&self, percent: usize) -> Duration {
-        let last = self.sorted.len().saturating_sub(1);
-        let index = (self.sorted.len() * percent / 100).min(last);
-        self.sorted.get(index).copied().unwrap_or_default()
-    }
-}
-
 /// Requests at this rate for so many seconds, by so many pods in turn; with `flood`, while one
 /// more pod asks without a pause from 64 connections.
-pub fn decrypt_load(pods: u64, rate: u64, seconds: u64, flood: bool) -> Result<Latencies, String> {
+pub fn decrypt_load(pods: u64, rate: u64, seconds: u64, flood: bool) -> Result<Load, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_time()
@@ -53,7 +41,7 @@ pub fn decrypt_load(pods: u64, rate: u64, seconds: u64, flood: bool) -> Result<L
     runtime.block_on(run(pods, rate, seconds, flood))
 }
 
-async fn run(pods: u64, rate: u64, seconds: u64, flood: bool) -> Result<Latencies, String> {
+async fn run(pods: u64, rate: u64, seconds: u64, flood: bool) -> Result<Load, String> {
     let world = Arc::new(TokenWorld::start(None).await?);
     let mut callers = Vec::new();
     for (number, subject) in (0..).zip(world.many(pods + 1, VARIABLES).await?) {
@@ -99,12 +87,11 @@ async fn run(pods: u64, rate: u64, seconds: u64, flood: bool) -> Result<Latencie
     let took = began.elapsed();
     flooding.shutdown().await;
     world.stop().await;
-    let mut sorted = std::mem::take(&mut *latencies.lock());
-    sorted.sort();
+    let times = Times::of(std::mem::take(&mut *latencies.lock()));
     let asked = usize::try_from(rate * seconds).unwrap_or(usize::MAX);
-    Ok(Latencies {
-        refused: asked - sorted.len(),
-        sorted,
+    Ok(Load {
+        refused: asked - times.count(),
+        times,
         took,
     })
 }

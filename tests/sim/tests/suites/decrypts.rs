@@ -1,25 +1,25 @@
 //! How quickly pods get their secrets. Figures for people; the machine decides them.
 
-use krane_testsim::{Latencies, decrypt_load};
+use krane_testsim::{Load, decrypt_load};
 
 const PODS: u64 = 200;
 const RATE: u64 = 1_000;
 const SECONDS: u64 = 4;
 
-fn told(what: &str, measured: &Latencies) {
+fn told(what: &str, measured: &Load) {
     println!(
         "{what}: {} answers in {:.1?}, {} refused, p50 {:.1?}, p99 {:.1?}",
-        measured.count(),
+        measured.times.count(),
         measured.took,
         measured.refused,
-        measured.percentile(50),
-        measured.percentile(99)
+        measured.times.percentile(50),
+        measured.times.percentile(99)
     );
 }
 
 /// A machine that stands still for half a second makes a queue that is longer than krane keeps.
-fn is_rare(measured: &Latencies) -> bool {
-    measured.refused * 20 <= measured.count()
+fn is_rare(measured: &Load) -> bool {
+    measured.refused * 20 <= measured.times.count()
 }
 
 #[test]
@@ -30,6 +30,7 @@ fn a_thousand_decrypts_in_a_second_of_twenty_variables_each_are_answered_and_a_f
     let flooded = decrypt_load(PODS, RATE, SECONDS, true).expect("it runs");
     told("the same beside a pod that never stops asking", &flooded);
     assert!(is_rare(&flooded), "the flood is refused, and nobody else");
-    let ratio = flooded.percentile(99).as_secs_f64() / calm.percentile(99).as_secs_f64();
+    let ratio =
+        flooded.times.percentile(99).as_secs_f64() / calm.times.percentile(99).as_secs_f64();
     println!("p99 beside the flood: {ratio:.2} times that without it");
 }
