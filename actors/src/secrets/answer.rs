@@ -71,24 +71,34 @@ impl Desk {
         limits: &Limits,
         board: &StatusBoard,
     ) -> Result<Plaintexts, Refused> {
-        let mut record = Record::default();
-        let steps = self.steps(&request, limits, board, &mut record);
-        let answer = timeout(ANSWER_LIMIT, steps).await;
+        let mut answering = Answering {
+            desk: self,
+            board,
+            record: Record::default(),
+        };
+        let answer = timeout(ANSWER_LIMIT, answering.steps(&request, limits)).await;
         let answer = answer.unwrap_or(Err(Outcome::TimedOut));
         let outcome = answer.as_ref().err().copied().unwrap_or(Outcome::Granted);
         self.metrics.count(outcome);
         self.metrics
             .breakers(self.cluster.gauge(), self.vault.gauge());
-        audit(&request, &record, outcome);
+        audit(&request, &answering.record, outcome);
         answer.map_err(|outcome| outcome.refused().unwrap_or(Refused::Internal))
     }
+}
 
+/// One request under way.
+struct Answering<'a> {
+    desk: &'a Desk,
+    board: &'a StatusBoard,
+    record: Record,
+}
+
+impl Answering<'_> {
     async fn steps(
-        &self,
+        &mut self,
         request: &DecryptRequest,
         limits: &Limits,
-        board: &StatusBoard,
-        record: &mut Record,
     ) -> Result<Plaintexts, Outcome> {
         let denied = Outcome::Denied;
         if request.token.expose().is_empty() {
@@ -97,12 +107,12 @@ impl Desk {
         if request.token.expose().len() > LARGEST_TOKEN || request.blob.len() > LARGEST_BLOB {
             return Err(denied(Denial::TooLarge));
         }
-        let identity = self.identity(&request.token, board, record).await?;
-        if !limits.pod(&identity.uid, board.now()) {
+        let identity = self.identity(&request.token).await?;
+        if !limits.pod(&identity.uid, self.board.now()) {
             return Err(Outcome::Limited);
         }
-        let pod = self.pod(&identity, board, record).await?;
-        let owner = self.owner(&identity, pod.as_ref(), board, record).await?;
+        let pod = self.pod(&identity).await?;
+        let owner = self.owner(&identity, pod.as_ref()).await?;
         let claim = Claim {
             deployment_id: &request.deployment_id,
             environment_id: &request.environment_id,
@@ -112,65 +122,51 @@ impl Desk {
             return Ok(Plaintexts::new());
         }
         let items = parse_blob(&request.blob).map_err(|problem| {
-            record.detail = Some(problem.to_string());
+            self.record.detail = Some(problem.to_string());
             Outcome::MalformedBlob
         })?;
         proof.covers(&request.blob).map_err(denied)?;
-        record.names = items.len();
+        self.record.names = items.len();
         if items.is_empty() {
             return Ok(Plaintexts::new());
         }
-        let plaintexts = self.decrypt(proof.key_ring, &items, board, record).await?;
-        let pod = self.pod(&identity, board, record).await?;
+        let plaintexts = self.decrypt(proof.key_ring, &items).await?;
+        let pod = self.pod(&identity).await?;
         is_same_pod(&identity, pod.as_ref()).map_err(denied)?;
         Ok(plaintexts)
     }
 
-    async fn identity(
-        &self,
-        token: &Secret,
-        board: &StatusBoard,
-        record: &mut Record,
-    ) -> Result<Identity, Outcome> {
-        let audience = self.parts.audience.as_deref();
-        let review = self.parts.identities.review(token, audience);
-        let review = self.of_cluster(review, board, record).await?;
+    async fn identity(&mut self, token: &Secret) -> Result<Identity, Outcome> {
+        let audience = self.desk.parts.audience.as_deref();
+        let review = self.desk.parts.identities.review(token, audience);
+        let review = self.of_cluster(review).await?;
         let identity = identify(&review, audience).map_err(Outcome::Denied)?;
-        record.identity = Some(identity.clone());
+        self.record.identity = Some(identity.clone());
         Ok(identity)
     }
 
-    async fn pod(
-        &self,
-        identity: &Identity,
-        board: &StatusBoard,
-        record: &mut Record,
-    ) -> Result<Option<PodIdentity>, Outcome> {
-        let identities = &self.parts.identities;
+    async fn pod(&mut self, identity: &Identity) -> Result<Option<PodIdentity>, Outcome> {
+        let identities = &self.desk.parts.identities;
         let pod = identities.pod(&identity.namespace, &identity.pod);
-        self.of_cluster(pod, board, record).await
+        self.of_cluster(pod).await
     }
 
     async fn owner(
-        &self,
+        &mut self,
         identity: &Identity,
         pod: Option<&PodIdentity>,
-        board: &StatusBoard,
-        record: &mut Record,
     ) -> Result<Option<Metadata>, Outcome> {
         let Some(owner) = pod.and_then(|pod| pod.replica_set()) else {
             return Ok(None);
         };
-        let identities = &self.parts.identities;
+        let identities = &self.desk.parts.identities;
         let owner = identities.replica_set(&identity.namespace, owner);
-        self.of_cluster(owner, board, record).await
+        self.of_cluster(owner).await
     }
 
     async fn of_cluster<T>(
-        &self,
+        &mut self,
         question: impl Future<Output = Result<T, Refusal>>,
-        board: &StatusBoard,
-        record: &mut Record,
     ) -> Result<T, Outcome> {
         let question = timeout(CLUSTER_LIMIT, question);
         let is_well = |answer: &Result<Result<T, Refusal>, _>| match answer {
@@ -178,42 +174,40 @@ impl Desk {
             Ok(Err(refusal)) => refusal.class != RefusalClass::Transient,
             Err(_) => false,
         };
-        let words = match self.cluster.call(board, question, is_well).await {
+        let words = match self.desk.cluster.call(self.board, question, is_well).await {
             Some(Ok(Ok(answer))) => return Ok(answer),
             Some(Ok(Err(refusal))) => format!("HTTP {}: {}", refusal.code, refusal.message),
             Some(Err(_)) => format!("no answer within {CLUSTER_LIMIT:?}"),
             None => "not asked: the breaker is open".to_owned(),
         };
-        record.detail = Some(words);
+        self.record.detail = Some(words);
         Err(Outcome::ClusterUnavailable)
     }
 
     async fn decrypt(
-        &self,
+        &mut self,
         key_ring: &str,
         items: &BTreeMap<String, String>,
-        board: &StatusBoard,
-        record: &mut Record,
     ) -> Result<Plaintexts, Outcome> {
         let began = Instant::now();
-        let first = self.try_vault(key_ring, items, board).await;
+        let first = self.try_vault(key_ring, items).await;
         let is_worth_another = matches!(
             &first,
             Err(failure) if failure.kind == VaultFailureKind::Unavailable
         ) && began.elapsed() < QUICK;
         let answer = if is_worth_another {
-            self.try_vault(key_ring, items, board).await
+            self.try_vault(key_ring, items).await
         } else {
             first
         };
         match answer {
             Ok(plaintexts) if plaintexts.keys().eq(items.keys()) => Ok(plaintexts),
             Ok(_) => {
-                record.detail = Some("the vault left names out, or added some".to_owned());
+                self.record.detail = Some("the vault left names out, or added some".to_owned());
                 Err(Outcome::VaultUnavailable)
             }
             Err(failure) => {
-                record.detail = Some(failure.to_string());
+                self.record.detail = Some(failure.to_string());
                 Err(match failure.kind {
                     VaultFailureKind::Refused => Outcome::VaultRefused,
                     VaultFailureKind::Unavailable => Outcome::VaultUnavailable,
@@ -226,20 +220,19 @@ impl Desk {
         &self,
         key_ring: &str,
         items: &BTreeMap<String, String>,
-        board: &StatusBoard,
     ) -> Result<Plaintexts, VaultFailure> {
         let unavailable = |message: String| VaultFailure {
             kind: VaultFailureKind::Unavailable,
             code: "unavailable",
             message,
         };
-        let call = timeout(VAULT_LIMIT, self.parts.vault.decrypt(key_ring, items));
+        let call = timeout(VAULT_LIMIT, self.desk.parts.vault.decrypt(key_ring, items));
         let is_well = |answer: &Result<Result<Plaintexts, VaultFailure>, _>| match answer {
             Ok(Ok(_)) => true,
             Ok(Err(failure)) => failure.kind == VaultFailureKind::Refused,
             Err(_) => false,
         };
-        match self.vault.call(board, call, is_well).await {
+        match self.desk.vault.call(self.board, call, is_well).await {
             Some(Ok(answer)) => answer,
             Some(Err(_)) => Err(unavailable(format!("no answer within {VAULT_LIMIT:?}"))),
             None => Err(unavailable("not asked: the breaker is open".to_owned())),
