@@ -15,6 +15,7 @@ use crate::metrics::{ActorFamilies, ActorMetrics, LeaseCollector, StoreCollector
 use crate::ports::{ControlPlane, Server};
 use crate::release::HeldDeletes;
 use crate::root::{Root, RootArguments, RootError, RootHandle};
+use crate::scheduler::Desk;
 use crate::server::ServerActor;
 use crate::status::StatusBoard;
 use crate::store::Store;
@@ -103,6 +104,15 @@ impl Agent {
             .iter()
             .map(|workers| Arc::clone(workers.store()))
             .collect()
+    }
+
+    /// Who does what the scheduler calls for.
+    pub fn scheduler_desk(&self) -> Desk {
+        Desk::new(
+            self.controllers.iter().map(ControllerWorkers::front),
+            self.parts.leadership.clone(),
+            self.parts.board.clone(),
+        )
     }
 
     /// The held deletions of each controller.
