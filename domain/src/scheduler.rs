@@ -64,11 +64,10 @@ pub enum Owner {
 /// spoke of yet the live one tells, as after a restart.
 pub fn owner(claim: Claim, live: Option<&LiveObject>) -> Owner {
     match (claim, live) {
-        (Claim::ControlPlane, _) => Owner::ControlPlane,
         (Claim::Scheduler, _) => Owner::Scheduler,
         (Claim::Nobody, None) => Owner::Nobody,
         (Claim::Nobody, Some(live)) if is_marked(live) => Owner::Scheduler,
-        (Claim::Nobody, Some(_)) => Owner::ControlPlane,
+        (Claim::ControlPlane, _) | (Claim::Nobody, Some(_)) => Owner::ControlPlane,
     }
 }
 

@@ -56,7 +56,7 @@ impl Follower {
                     "its controller is starting over; watch again for the present state",
                 ));
             }
-            if let Some(state) = self.line.feed.lock().next() {
+            if let Some(state) = self.line.feed.lock().take() {
                 return Ok(state);
             }
             self.line.news.notified().await;

@@ -161,10 +161,11 @@ impl Memory {
         };
         let work = WorkKey::Workload(key.clone());
         trouble(&work).or_else(|| match self.backlog.standing(&work)? {
-            Standing::Blocked(on) => on.into_iter().find_map(|shared| {
-                let why = trouble(&WorkKey::Shared(shared.clone()));
-                Some(why.unwrap_or_else(|| format!("{shared} is not in place yet")))
-            }),
+            Standing::Blocked(on) => {
+                let mut whys = on.iter().cloned().map(WorkKey::Shared);
+                let why = whys.find_map(|shared| trouble(&shared));
+                why.or_else(|| Some(format!("{} is not in place yet", on.first()?)))
+            }
             Standing::InPlace { .. }
             | Standing::Queued { .. }
             | Standing::Applying

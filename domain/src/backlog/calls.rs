@@ -28,9 +28,8 @@ impl Backlog {
         };
         match entry.source {
             Source::Scheduler => Claim::Scheduler,
-            Source::Stream | Source::StreamThenAnswer => Claim::ControlPlane,
             Source::NotTheStream if entry.state.is_none() || entry.wants_absence() => Claim::Nobody,
-            Source::NotTheStream => Claim::ControlPlane,
+            Source::Stream | Source::StreamThenAnswer | Source::NotTheStream => Claim::ControlPlane,
         }
     }
 

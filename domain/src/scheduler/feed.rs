@@ -84,8 +84,8 @@ impl Feed {
         }
     }
 
-    /// What is told next.
-    pub fn next(&mut self) -> Option<Arc<Watched>> {
+    /// What is told next, and from then on counts as told.
+    pub fn take(&mut self) -> Option<Arc<Watched>> {
         let (_, subject) = self.due.pop_first()?;
         let known = self.known.get_mut(&subject)?;
         known.due = None;

@@ -16,7 +16,7 @@ fn state(name: &str, available: u32) -> Arc<Watched> {
 }
 
 fn taken(feed: &mut Feed) -> Vec<(String, u32)> {
-    std::iter::from_fn(|| feed.next())
+    std::iter::from_fn(|| feed.take())
         .map(|state| match &*state {
             Watched::Sentinel { key, available } => (key.name.to_string(), *available),
             other @ Watched::Deployment { .. } => panic!("{other:?}"),
@@ -103,7 +103,7 @@ proptest! {
         let mut heard = BTreeMap::new();
         let mut hear = |feed: &mut Feed, at_most: usize| {
             for _ in 0..at_most {
-                let Some(state) = feed.next() else { break };
+                let Some(state) = feed.take() else { break };
                 let Watched::Sentinel { key, available } = &*state else { unreachable!() };
                 // A sentinel that is there has at least one pod here.
                 if *available == 0 {
