@@ -2,5 +2,6 @@
 
 pub mod bind;
 pub mod health;
+pub mod scheduler;
 pub mod serve;
 pub mod tls;
