@@ -6,6 +6,7 @@ pub mod connect;
 pub mod health;
 pub mod port;
 pub mod reflection;
+pub mod scheduler;
 pub mod secrets;
 pub mod serve;
 pub mod tls;

@@ -16,6 +16,7 @@ use crate::metrics::{ActorFamilies, ActorMetrics, LeaseCollector, StoreCollector
 use crate::ports::{ControlPlane, Server};
 use crate::release::HeldDeletes;
 use crate::root::{Root, RootArguments, RootError, RootHandle};
+use crate::scheduler::Desk;
 use crate::secrets::{Secrets, SecretsClient, SecretsMessage, SecretsMetrics, SecretsParts};
 use crate::server::ServerActor;
 use crate::status::StatusBoard;
@@ -113,6 +114,15 @@ impl Agent {
             .iter()
             .map(|workers| Arc::clone(workers.store()))
             .collect()
+    }
+
+    /// Who does what the scheduler calls for.
+    pub fn scheduler_desk(&self) -> Desk {
+        Desk::new(
+            self.controllers.iter().map(ControllerWorkers::front),
+            self.parts.leadership.clone(),
+            self.parts.board.clone(),
+        )
     }
 
     /// The held deletions of each controller.

@@ -23,6 +23,7 @@ use crate::release::HeldDeletes;
 use crate::replay::{Replay, ReplayMessage};
 use crate::reporter::{Reporter, ReporterMessage};
 use crate::resync::{Resync, ResyncMessage};
+use crate::scheduler::Front;
 use crate::status::StatusBoard;
 use crate::store::Store;
 use crate::stream::{Stream, StreamMessage};
@@ -133,6 +134,11 @@ impl ControllerWorkers {
             self.reporter.clone(),
             self.parts.board.clone(),
         )
+    }
+
+    /// Where the scheduler's calls of this kind go.
+    pub fn front(&self) -> Front {
+        Front::new(Arc::clone(&self.store), self.reconciler.clone())
     }
 
     /// Its held deletions, for whoever may let them go.

@@ -281,7 +281,8 @@ async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop>
     context.store.with(|memory| {
         if controller.has_reports()
             && memory.view.workload(key).is_none()
-            && memory.view.namespaces_with(&key.name).next().is_none()
+            && !memory.is_of_the_scheduler(key)
+            && memory.told_namespaces(&key.name).next().is_none()
         {
             memory.outbox.observe_gone(key, id, now);
         }
@@ -349,6 +350,7 @@ pub(crate) fn refused(what: &str, refusal: &Refusal) -> Trouble {
     };
     let mut trouble = Trouble::new(kind, format!("{what}: {refusal}")).remedy(remedy);
     trouble.retry_after = refusal.retry_after;
+    trouble.code = Some(refusal.code);
     trouble
 }
 

@@ -35,6 +35,7 @@ pub mod replay;
 pub mod reporter;
 pub mod resync;
 pub mod root;
+pub mod scheduler;
 pub mod secrets;
 pub mod server;
 pub mod status;

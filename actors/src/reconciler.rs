@@ -9,6 +9,7 @@ use std::time::Duration;
 use krane_domain::backlog::{InTrouble, Outcome, TroubleKind};
 use krane_domain::ids::WorkKey;
 use krane_domain::planted::{Bug, is_planted};
+use krane_domain::scheduler::Wish;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
@@ -19,6 +20,8 @@ use crate::events::Happening;
 use crate::lanes::{self, LaneContext};
 use crate::lease::{Duty, Turn};
 use crate::reporter::ReporterMessage;
+use crate::scheduler;
+use crate::store::CallAnswer;
 use crate::tree;
 
 /// Chores that need no exact moment.
@@ -44,6 +47,8 @@ pub enum ReconcilerMessage {
         /// The term it was begun in.
         term: u64,
     },
+    /// The scheduler calls for something, and waits for the answer.
+    Call(Box<(Wish, CallAnswer)>),
     /// This process may write from now on, or may not any more.
     Turn,
     /// A waiting time may be over.
@@ -61,6 +66,7 @@ impl Message for ReconcilerMessage {
         match self {
             Self::Work => "work",
             Self::LaneEnded { .. } => "lane_ended",
+            Self::Call(_) => "call",
             Self::Turn => "turn",
             Self::Timer => "timer",
             Self::Outdated => "outdated",
@@ -135,6 +141,7 @@ impl Behaviour for Reconciler {
         match message {
             ReconcilerMessage::Work | ReconcilerMessage::Turn => {}
             ReconcilerMessage::Timer => self.alarm.rang(),
+            ReconcilerMessage::Call(call) => self.call(*call, context),
             ReconcilerMessage::LaneEnded { key, outcome, term } => {
                 if self.term == Some(term) {
                     self.end_lane(&key, outcome, context);
@@ -179,6 +186,17 @@ impl Reconciler {
             self.running.abort_all();
         }
         store.with(|memory| memory.backlog.retry_waiting(now));
+    }
+
+    /// Takes in a call; a process that does not write takes none.
+    fn call(&mut self, (wish, answer): (Wish, CallAnswer), context: &Context<ReconcilerMessage>) {
+        self.take_turn(context);
+        if self.duty.is_on() && !self.lanes.store.is_halted() {
+            self.lanes.store.call(wish, answer, context.board.now());
+        } else {
+            // Who does not wait any more needs no answer.
+            let _ = answer.send(Err(scheduler::standby()));
+        }
     }
 
     fn start_lanes(&mut self, context: &Context<ReconcilerMessage>) {
@@ -240,6 +258,10 @@ impl Reconciler {
                     }
                 }
                 Outcome::Trouble(_) => backlog.finish(key, outcome, now, jitter),
+            }
+            match key {
+                WorkKey::Workload(key) => memory.tell_caller(key),
+                WorkKey::Shared(_) => memory.tell_callers(),
             }
         });
         self.tell_trouble(key, before.as_ref(), self.trouble_of(key).as_ref());

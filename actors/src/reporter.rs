@@ -166,6 +166,7 @@ impl Reporter {
                 .map(|live| live.reference.key())
                 .collect();
             keys.extend(memory.outbox.live().cloned());
+            keys.extend(memory.followers.known(store.controller()));
             let spread = SPREAD.min(
                 SPREAD_PER_OBJECT.saturating_mul(u32::try_from(keys.len()).unwrap_or(u32::MAX)),
             );
@@ -207,7 +208,15 @@ impl Reporter {
             }
             return;
         }
-        if !is_the_one_of_its_name(memory, key) {
+        let Some(observation) = self.digest(memory, &live) else {
+            return;
+        };
+        let controller = self.store.controller();
+        memory
+            .followers
+            .show(controller, &observation.report, &live);
+        let is_of_the_scheduler = memory.is_of_the_scheduler(key);
+        if !is_of_the_scheduler && !is_the_one_of_its_name(memory, key) {
             if self.warn_once(&live) {
                 tracing::error!(
                     object = %live.reference,
@@ -217,15 +226,15 @@ impl Reporter {
             }
             return;
         }
-        let Some(observation) = self.digest(memory, &live) else {
-            return;
-        };
         match observation.outdated {
             0 => memory.outdated.remove(key),
             outdated => memory.outdated.insert(key.clone(), outdated),
         };
         self.note_config_error(memory, key, observation.config_error, context);
-        memory.outbox.observe(observation.report, now, at);
+        // The control plane knows nothing of what the scheduler wants (D32).
+        if !is_of_the_scheduler {
+            memory.outbox.observe(observation.report, now, at);
+        }
     }
 
     /// Says once why pods cannot start, and shows it until they can.
@@ -276,6 +285,7 @@ impl Reporter {
     fn observe_absence(memory: &mut Memory, key: &ObjectKey, now: Moment) {
         memory.outdated.remove(key);
         memory.config_errors.remove(key);
+        memory.followers.lose(memory.view.controller(), key);
         let told = memory.outbox.wanted(&key.name);
         if told.is_some_and(|told| !told.is_gone() && told.key() == key) {
             memory.outbox.observe_gone(key, None, now);
@@ -431,7 +441,7 @@ fn wake_at(due: Moment, in_flight: usize, breaker: BreakerState) -> Option<Momen
 /// Whether this workload is the one reported under its name: the one already told of, else the
 /// first by namespace.
 fn is_the_one_of_its_name(memory: &Memory, key: &ObjectKey) -> bool {
-    let mut namespaces = memory.view.namespaces_with(&key.name).peekable();
+    let mut namespaces = memory.told_namespaces(&key.name).peekable();
     let first = namespaces
         .peek()
         .is_some_and(|first| **first == key.namespace);

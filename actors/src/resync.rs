@@ -149,11 +149,14 @@ impl Resync {
             return;
         }
         let controller = self.store.controller();
-        let questions = self.store.with(|memory| memory.view.questions());
-        let questions: Vec<Question> = questions
-            .into_iter()
-            .map(|(key, id)| Question { key, id })
-            .collect();
+        let questions: Vec<Question> = self.store.with(|memory| {
+            let questions = memory.view.questions().into_iter();
+            // The control plane knows nothing of what the scheduler wants (D32).
+            questions
+                .filter(|(key, _)| !memory.is_of_the_scheduler(key))
+                .map(|(key, id)| Question { key, id })
+                .collect()
+        });
         tracing::debug!(
             controller = controller.name(),
             questions = questions.len(),
@@ -270,7 +273,10 @@ impl Resync {
             return;
         }
         let (verdict, is_news) = self.store.with(|memory| {
-            let objects = memory.view.workloads().count();
+            let live = memory.view.workloads();
+            let objects = live
+                .filter(|live| !memory.is_of_the_scheduler(&live.reference.key()))
+                .count();
             let view = &memory.view;
             memory.brake.retain(|key| view.has_any_of(key));
             let held = memory.brake.held().len();

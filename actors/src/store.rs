@@ -24,7 +24,9 @@ use tokio::sync::Notify;
 
 use crate::breaker::Breaker;
 use crate::chance::Chance;
+use crate::scheduler::Followers;
 
+mod calls;
 mod facts;
 mod receive;
 mod sight;
@@ -33,6 +35,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
+pub use calls::{CallAnswer, Calls};
 pub use facts::{BrokenWatch, ResyncSummary, StreamMemory, WatchFailure};
 pub use receive::member_of;
 pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};
@@ -98,6 +101,10 @@ pub struct Memory {
     pub config_errors: BTreeMap<ObjectKey, Arc<str>>,
     /// What waits to be rendered anew.
     pub upgrades: Upgrades,
+    /// Calls of the scheduler that wait for their lane.
+    pub(crate) calls: Calls,
+    /// Who is told of everything that is looked at.
+    pub(crate) followers: Followers,
     /// The term in which all of it was wanted; nothing before the first.
     term: Option<u64>,
 }
@@ -125,6 +132,8 @@ impl Memory {
             outdated: BTreeMap::new(),
             config_errors: BTreeMap::new(),
             upgrades: Upgrades::default(),
+            calls: Calls::default(),
+            followers: Followers::default(),
             term: None,
         }
     }

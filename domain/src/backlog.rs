@@ -15,12 +15,14 @@ use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use crate::invalid::Invalid;
 use crate::planted::{Bug, is_planted};
 
+mod calls;
 mod entry;
 mod reading;
 mod standing;
 mod terms;
 mod trouble;
 
+pub use calls::Claim;
 use entry::{Entry, Source, Urgency};
 pub use entry::{Phase, Settled};
 pub use standing::Standing;
@@ -118,7 +120,9 @@ impl Backlog {
         let key = WorkKey::Workload(state.key.clone());
         let entry = self.entries.entry(key.clone()).or_default();
         entry.stream_at = Some(now);
-        if state.version < entry.highest && !is_planted(Bug::OlderStateWins) {
+        // So broken that not even its version can be read: no reason to drop what is wanted.
+        let is_nothing = state.version == 0 && entry.source == Source::Scheduler;
+        if (state.version < entry.highest || is_nothing) && !is_planted(Bug::OlderStateWins) {
             if self.cursor.is_unapplied(&state.key) {
                 self.cursor.received(&state.key, state.version);
             } else {
@@ -126,7 +130,7 @@ impl Backlog {
             }
             return Receipt::Stale;
         }
-        if state.version == entry.highest && entry.source != Source::NotTheStream {
+        if state.version == entry.highest && entry.source.is_the_stream() {
             self.cursor.passed(state.version);
             return Receipt::Repeated;
         }
@@ -163,8 +167,14 @@ impl Backlog {
     ) -> AnswerReceipt {
         let work = WorkKey::Workload(key.clone());
         let entry = self.entries.entry(work.clone()).or_default();
-        let is_overtaken = entry.stream_at.is_some_and(|arrived| arrived >= asked_at);
+        let is_since = |at: Option<Moment>| at.is_some_and(|at| at >= asked_at);
+        let is_overtaken = is_since(entry.stream_at) || is_since(entry.called_at);
         if is_overtaken && !is_planted(Bug::AnswerOverwritesNewerState) {
+            return AnswerReceipt::Dropped;
+        }
+        let is_deleted = matches!(change, Ok(Change::Delete));
+        // That the control plane does not know it says nothing of what the scheduler wants (D32).
+        if is_deleted && entry.source == Source::Scheduler {
             return AnswerReceipt::Dropped;
         }
         if entry
@@ -181,12 +191,10 @@ impl Backlog {
             size: 0,
         };
         // The stream may name it again, with the version it had: then it is wanted again (D7).
-        let is_deleted = matches!(state.change, Ok(Change::Delete));
-        entry.source = match entry.source {
-            Source::Stream | Source::StreamThenAnswer if !is_deleted => Source::StreamThenAnswer,
-            Source::Stream | Source::StreamThenAnswer | Source::NotTheStream => {
-                Source::NotTheStream
-            }
+        entry.source = if entry.source.is_the_stream() && !is_deleted {
+            Source::StreamThenAnswer
+        } else {
+            Source::NotTheStream
         };
         self.replace(&work, state, now);
         AnswerReceipt::Adopted

@@ -22,9 +22,16 @@ pub const BUILD_ID: &str = "unkey.com/build.id";
 pub const NETWORK_POLICY_ID: &str = "unkey.com/networkpolicy.id";
 /// Asks the mutating webhook to inject the secrets client into pods.
 pub const INJECT: &str = "unkey.com/inject";
+/// On the objects that calls of the scheduler made, on their pods not: who wants them. Without it the
+/// control plane does (D32).
+pub const DESIRED_BY: &str = "krane.unkey.com/desired-by";
+/// Value of [`DESIRED_BY`].
+pub const SCHEDULER: &str = "scheduler";
 /// Namespace of a pod, inside Cilium selectors only.
 pub const CILIUM_POD_NAMESPACE: &str = "io.kubernetes.pod.namespace";
 
+/// On a ReplicaSet and its pod template: what a call of the scheduler named, to be told back.
+pub const READINESS_ID: &str = "unkey.com/readiness.id";
 /// On the pod template: hash of what was rendered; a pod with another one is outdated.
 pub const TEMPLATE_ANNOTATION: &str = "krane.unkey.com/template";
 /// On every object krane writes: raised when the same state renders differently.

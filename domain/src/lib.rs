@@ -35,6 +35,7 @@ pub mod replay;
 pub mod report;
 pub mod restart;
 mod rfc3339;
+pub mod scheduler;
 pub mod secret;
 pub mod secrets;
 #[cfg(any(test, feature = "testing"))]

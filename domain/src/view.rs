@@ -14,6 +14,7 @@ use crate::members::Members;
 use crate::object::{LiveObject, ObjectRef, Resource};
 use crate::planted::{Bug, is_planted};
 use crate::pod::PodDigest;
+use crate::scheduler::is_marked;
 use removed::RemovedUids;
 
 /// The version of an object that was deleted: nothing that is said of it can be newer.
@@ -331,10 +332,12 @@ impl View {
     }
 
     /// Every object with a control-plane id that the control plane may be asked about: all
-    /// workloads, and what is left of those that are gone.
+    /// workloads, and what is left of those that are gone. What the scheduler wants is unknown to
+    /// the control plane (D32).
     pub fn questions(&self) -> BTreeMap<ObjectKey, Arc<str>> {
         let mut questions = BTreeMap::new();
-        for live in self.objects.values().filter(|live| !live.is_terminating) {
+        let may_ask = |live: &&Arc<LiveObject>| !live.is_terminating && !is_marked(live);
+        for live in self.objects.values().filter(may_ask) {
             let Some(key) = self.workload_of(live) else {
                 continue;
             };
@@ -351,10 +354,15 @@ impl View {
 
     /// Whether a workload, or something of it, is there.
     pub fn has_any_of(&self, key: &ObjectKey) -> bool {
-        self.workload(key).is_some() || {
+        self.any_of(key).is_some()
+    }
+
+    /// The live workload, or else something of it that is left.
+    pub fn any_of(&self, key: &ObjectKey) -> Option<&Arc<LiveObject>> {
+        self.workload(key).or_else(|| {
             let mut parts = self.controller.deleted_first(key).into_iter();
-            parts.any(|part| self.objects.contains_key(&part))
-        }
+            parts.find_map(|part| self.objects.get(&part))
+        })
     }
 
     /// The workload that a live object is, or is part of.

@@ -16,5 +16,6 @@ mod replay;
 mod reports;
 mod restored;
 mod resync;
+mod scheduler;
 mod states;
 mod upgrades;

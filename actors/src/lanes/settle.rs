@@ -17,6 +17,8 @@ use crate::events::Happening;
 
 /// Decisions from a fresh view before the lane gives way and tries again later.
 const ROUNDS: usize = 4;
+/// What the API server answered in each of them, as an HTTP status.
+const CONFLICT: u16 = 409;
 
 /// What is wanted of one object, given what is live in its place.
 pub(super) type Wanted<'a> = dyn Fn(Option<&LiveObject>) -> Cow<'a, Rendered> + Send + Sync + 'a;
@@ -160,12 +162,13 @@ pub(super) async fn settle_as(
             }
         }
     }
-    Err(Trouble::new(
+    let mut trouble = Trouble::new(
         TroubleKind::Transient,
         format!("{what} keeps changing while krane writes it"),
     )
-    .remedy("it is retried")
-    .into())
+    .remedy("it is retried");
+    trouble.code = Some(CONFLICT);
+    Err(trouble.into())
 }
 
 /// Whether our own apply left something for a take-over: where nobody owned anything any more, it

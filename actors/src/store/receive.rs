@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use krane_domain::backlog::{AnswerReceipt, Receipt};
+use krane_domain::backlog::{AnswerReceipt, Claim, Receipt};
 use krane_domain::desired::{Change, State, StreamItem};
 use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::invalid::Invalid;
@@ -27,11 +27,18 @@ impl Memory {
                 let member = member_of(&state.change);
                 let warnings = warnings_of(&state.change);
                 let broken = unversioned(&state);
+                let was_called_for = self.backlog.claim(&key) == Claim::Scheduler;
                 match self.backlog.receive(state, now) {
                     Receipt::Accepted => {
                         self.stream.received += 1;
                         for warning in warnings {
                             tracing::warn!(%key, %warning, "applied all the same");
+                        }
+                        if was_called_for {
+                            tracing::warn!(
+                                %key,
+                                "the control plane takes over what the scheduler had called for"
+                            );
                         }
                         self.want(&key, member, now);
                     }
@@ -72,11 +79,15 @@ impl Memory {
     pub fn adopt(&mut self, states: Vec<State>, now: Moment) {
         self.stream.adopted += states.len() as u64;
         self.stream.must_reconnect = true;
-        for state in &states {
-            self.brake.named(&state.key);
-            self.want(&state.key, member_of(&state.change), now);
-        }
+        let named: Vec<_> = states
+            .iter()
+            .map(|state| (state.key.clone(), member_of(&state.change)))
+            .collect();
         self.backlog.adopt(states, now);
+        for (key, member) in named {
+            self.brake.named(&key);
+            self.want(&key, member, now);
+        }
     }
 
     /// The control plane does not know this object, as it said when asked at `asked_at`: it is
@@ -98,11 +109,13 @@ impl Memory {
             .collect()
     }
 
-    /// A wanted workload changed: so may the shared objects it was and is part of.
+    /// A wanted workload changed: so may the shared objects it was and is part of. Whoever called
+    /// for something else hears of it.
     pub fn want(&mut self, key: &ObjectKey, member: Option<Member>, now: Moment) {
         for changed in self.wanted.set(key, member) {
             self.backlog.look(&WorkKey::Shared(changed), now);
         }
+        self.tell_caller(key);
     }
 }
 

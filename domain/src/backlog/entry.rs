@@ -48,6 +48,8 @@ enum Class {
     Shared,
     /// Must not go on running.
     Delete,
+    /// Somebody waits for the answer.
+    Called,
     /// Was in place and is not any more.
     Repair,
     /// Is wanted anew.
@@ -74,6 +76,18 @@ pub(super) enum Source {
     Stream,
     /// The stream, and since then an answer that differed.
     StreamThenAnswer,
+    /// A call of the scheduler: the control plane does not speak of the object.
+    Scheduler,
+}
+
+impl Source {
+    /// Whether the version known is one of what the stream wants.
+    pub(super) const fn is_the_stream(self) -> bool {
+        match self {
+            Self::Stream | Self::StreamThenAnswer => true,
+            Self::NotTheStream | Self::Scheduler => false,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -82,6 +96,7 @@ pub(super) struct Entry {
     pub(super) highest: u64,
     pub(super) source: Source,
     pub(super) stream_at: Option<Moment>,
+    pub(super) called_at: Option<Moment>,
     pub(super) settled: Option<Settled>,
     pub(super) phase: Phase,
     pub(super) is_replaced: bool,
@@ -132,12 +147,13 @@ impl Entry {
             WorkKey::Shared(_) => Class::Shared,
             WorkKey::Workload(_) if self.wants_absence() => Class::Delete,
             WorkKey::Workload(_) if self.settled.is_some() => Class::Repair,
+            WorkKey::Workload(_) if self.source == Source::Scheduler => Class::Called,
             WorkKey::Workload(_) => Class::Apply,
         };
         Urgency(class, newest_first(self.highest))
     }
 
-    fn wants_absence(&self) -> bool {
+    pub(super) fn wants_absence(&self) -> bool {
         self.state
             .as_ref()
             .is_some_and(|state| matches!(state.change, Ok(Change::Delete)))

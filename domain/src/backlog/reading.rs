@@ -89,7 +89,11 @@ impl Backlog {
             // The version of a broken message says nothing.
             Ordering::Less if shown.version == 0 => Age::Known,
             Ordering::Less => Age::Older,
-            Ordering::Equal if entry.source == Source::NotTheStream => Age::Newer,
+            // Nor does that of one about an object that only the scheduler spoke of.
+            Ordering::Equal if shown.version == 0 && entry.source == Source::Scheduler => {
+                Age::Known
+            }
+            Ordering::Equal if !entry.source.is_the_stream() => Age::Newer,
             Ordering::Equal if differs => Age::Older,
             Ordering::Equal => Age::Known,
             Ordering::Greater => Age::Newer,

@@ -7,6 +7,7 @@ use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use crate::invalid::Invalid;
 use crate::replay::Age;
 
+mod calls;
 mod property;
 mod terms;
 

@@ -59,6 +59,8 @@ pub struct Trouble {
     pub remedy: Option<String>,
     /// The server asked to wait at least this long.
     pub retry_after: Option<Duration>,
+    /// The HTTP status the API server refused it with; 0 when no answer came.
+    pub code: Option<u16>,
 }
 
 impl Trouble {
@@ -70,6 +72,7 @@ impl Trouble {
             field: None,
             remedy: None,
             retry_after: None,
+            code: None,
         }
     }
 

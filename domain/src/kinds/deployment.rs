@@ -26,6 +26,7 @@ use crate::invalid::Invalid;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::pod::PodDigest;
+use crate::scheduler::Origin;
 
 /// The fields of an `ApplyDeployment` message as decoded, before validation.
 ///
@@ -149,6 +150,10 @@ pub struct DesiredDeployment {
     pub encrypted_environment_variables: Vec<u8>,
     /// Optional descriptive variables by name (`UNKEY_ENVIRONMENT_SLUG`, …), fields 21 to 26.
     pub descriptive_variables: BTreeMap<&'static str, String>,
+    /// Who wants it.
+    pub origin: Origin,
+    /// Opaque, told back to whoever follows the scheduler's watch; never empty.
+    pub readiness_id: Option<Arc<str>>,
     /// What was wrong without making the state invalid, for the log.
     pub warnings: Vec<Invalid>,
 }

@@ -14,9 +14,19 @@ const SENTINEL: [&str; 6] = [
     "spec.minAvailable",
 ];
 
+/// What only a call of the scheduler renders (D32).
+const OF_THE_SCHEDULER: [&str; 2] = [
+    "metadata.labels[\"krane.unkey.com/desired-by\"]",
+    "metadata.annotations[\"unkey.com/readiness.id\"]",
+];
+
 /// Whether a difference is one of content: another value of what the desired state says. That a
 /// field is rendered at all, or not any more, is a matter of rendering.
 pub fn is_from_state(resource: Resource, difference: &Difference) -> bool {
+    // Who wants it is said by a label that is there or not.
+    if OF_THE_SCHEDULER.contains(&&*difference.path) {
+        return true;
+    }
     let is_another_value = difference.kind == DifferenceKind::Value;
     let any = |mut places: &mut dyn Iterator<Item = &'static str>| {
         is_another_value && (&mut places).any(|place| is_within(&difference.path, place))

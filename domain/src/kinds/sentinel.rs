@@ -21,6 +21,7 @@ use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::planted::{Bug, is_planted};
 use crate::pod::PodDigest;
+use crate::scheduler::Origin;
 
 /// What the names of gossip objects add to that of their sentinel (D20).
 pub(super) const GOSSIP_SUFFIX: &str = "-gossip-lan";
@@ -73,6 +74,8 @@ pub struct DesiredSentinel {
     pub cpu_millicores: u64,
     /// Memory limit in MiB, > 0.
     pub memory_mib: u64,
+    /// Who wants it.
+    pub origin: Origin,
 }
 
 impl WantedKind for DesiredSentinel {

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use krane_domain::lease::Timing;
+use krane_domain::scheduler::{Call, CallFailure, CallFailureKind};
 
 use super::{agent_that, servers, until};
 use crate::agent::Agent;
 use crate::chance::Chance;
 use crate::lease::{Election, Leadership};
 use crate::root::{Exit, RootHandle};
+use crate::scheduler::{Desk, SchedulerDesk};
 use crate::status::StatusBoard;
 use crate::store::Store;
 use crate::testing::{FakeCluster, FakeControlPlane, FakeLease, LeaseFault, input, pass, wants};
@@ -25,6 +28,7 @@ struct Process {
     board: StatusBoard,
     leadership: Leadership,
     store: Arc<Store>,
+    desk: Desk,
     root: RootHandle,
 }
 
@@ -53,12 +57,14 @@ impl Process {
             Some(election),
         );
         let store = Arc::clone(&agent.stores()[0]);
+        let desk = agent.scheduler_desk();
         let root = agent.start(servers()).await.expect("starts");
         Self {
             control_plane,
             board,
             leadership,
             store,
+            desk,
             root,
         }
     }
@@ -239,4 +245,48 @@ async fn losing_the_lease_closes_the_stream_and_stops_reports_and_heartbeats() {
     world.first.control_plane.cut("unavailable");
     pass(Duration::from_secs(600)).await;
     assert_eq!(world.first.said(), said);
+}
+
+/// A standby neither takes calls nor tells anything: it would not be its own to keep true.
+#[tokio::test(start_paused = true)]
+async fn for_the_scheduler_a_standby_is_unavailable() {
+    let world = World::start().await;
+    let call = |name: &str| Call::ApplyDeployment {
+        input: Box::new(input("ns", name)),
+        readiness_id: None,
+    };
+    let unavailable = |failure: CallFailure| {
+        assert_eq!(failure.kind, CallFailureKind::Unavailable, "{failure}");
+        assert!(failure.message.contains("standby"), "{failure}");
+    };
+    let writes = world.cluster.writes();
+    unavailable(world.second.desk.call(call("s1")).await.expect_err("none"));
+    unavailable(world.second.desk.watch().await.map(drop).expect_err("none"));
+    // Not even what is wrong with a call is said.
+    unavailable(world.second.desk.call(call("")).await.expect_err("none"));
+    assert_eq!(world.cluster.writes(), writes);
+
+    assert_eq!(world.first.desk.call(call("s1")).await, Ok(()));
+    let mut watching = world.first.desk.watch().await.expect("follows");
+    let first = tokio::time::timeout(Duration::from_secs(1), watching.next()).await;
+    assert!(first.is_ok_and(|state| state.is_some_and(|state| state.is_ok())));
+    world.lease.fault("first", Some(LeaseFault::Hang));
+    world.cluster.set_call_time(Duration::from_secs(60));
+    // Its right runs out while the call waits.
+    unavailable(world.first.desk.call(call("s2")).await.expect_err("none"));
+    let mut last = None;
+    while let Some(state) = watching.next().await {
+        last = Some(state);
+    }
+    unavailable(last.expect("a last word").expect_err("the end"));
+    // What the first one made is the scheduler's in the eyes of the second, too.
+    world.cluster.set_call_time(Duration::ZERO);
+    until("the second leads", || world.second.leads()).await;
+    let gone = Call::DeleteDeployment {
+        namespace: "ns".into(),
+        name: "s1".into(),
+    };
+    until("it has caught up", || world.second.cursor() == 1).await;
+    assert_eq!(world.second.desk.call(gone).await, Ok(()));
+    assert!(world.cluster.workload("ns", "s1").is_none());
 }

@@ -22,20 +22,26 @@ pub(super) fn render(
     live: Option<&LiveObject>,
 ) -> Rendered {
     let key = &desired.key;
-    let all_labels = all_labels(desired);
+    let pod_labels = pod_labels(desired);
+    let mut own_labels = pod_labels.clone();
+    desired.origin.mark(&mut own_labels);
+    let mut annotations = json!({ labels::RENDERER_ANNOTATION: RENDERER });
+    if let Some(readiness_id) = &desired.readiness_id {
+        annotations[labels::READINESS_ID] = Value::from(&**readiness_id);
+    }
     let mut body = json!({
         "apiVersion": Resource::ReplicaSet.api_version(),
         "kind": Resource::ReplicaSet.kind(),
         "metadata": {
             "name": &*key.name,
             "namespace": &*key.namespace,
-            "labels": all_labels,
-            "annotations": { labels::RENDERER_ANNOTATION: RENDERER },
+            "labels": own_labels,
+            "annotations": annotations,
         },
         "spec": {
             "minReadySeconds": MIN_READY_SECONDS,
             "selector": { "matchLabels": { labels::DEPLOYMENT_ID: &*desired.deployment_id } },
-            "template": template::template(desired, rules, &all_labels),
+            "template": template::template(desired, rules, &pod_labels),
         },
     });
     if let Some(replicas) = autoscaler::replicas(desired, live) {
@@ -49,8 +55,9 @@ pub(super) fn render(
     }
 }
 
-/// The labels of the ReplicaSet and of its pods: cluster policies select by them.
-fn all_labels(desired: &DesiredDeployment) -> Map<String, Value> {
+/// The labels of the pods, all of them also of the ReplicaSet: cluster policies select by them. Who
+/// wants the workload is none of theirs: whoever takes it over starts no pod anew.
+fn pod_labels(desired: &DesiredDeployment) -> Map<String, Value> {
     let mut labels = identity_labels(desired);
     labels.insert(labels::BUILD_ID.to_owned(), Value::from(&*desired.build_id));
     labels.insert(labels::INJECT.to_owned(), Value::from("true"));

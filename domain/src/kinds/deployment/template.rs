@@ -51,6 +51,9 @@ pub(super) fn template(
         },
         "spec": pod_spec(desired, rules),
     });
+    if let Some(readiness_id) = &desired.readiness_id {
+        template["metadata"]["annotations"][labels::READINESS_ID] = Value::from(&**readiness_id);
+    }
     let hash = canonical::hex(&template, 16);
     template["metadata"]["annotations"][labels::TEMPLATE_ANNOTATION] = Value::from(hash);
     template

@@ -17,6 +17,7 @@ use crate::ids::ObjectKey;
 use crate::invalid::Invalid;
 use crate::kinds::{Rules, validation};
 use crate::labels;
+use crate::scheduler::Origin;
 
 /// Largest encrypted variables, in bytes: as base64 they must fit into an object of etcd's size.
 const MAX_ENCRYPTED_BYTES: usize = 1 << 20;
@@ -80,6 +81,8 @@ pub fn validate(input: DeploymentInput, rules: &Rules) -> Result<DesiredDeployme
         // No process can be started with a NUL in a variable; the rest of the text still informs.
         .filter_map(|(name, value)| Some((name, value?.replace('\0', ""))))
         .collect(),
+        origin: Origin::ControlPlane,
+        readiness_id: None,
         warnings,
         key,
     })

@@ -42,15 +42,17 @@ pub(super) fn render(
 
 /// The metadata of one of its objects.
 pub(super) fn metadata(desired: &DesiredSentinel, name: &str) -> Value {
+    let mut own_labels = all_labels(desired);
+    desired.origin.mark(&mut own_labels);
     json!({
         "name": name,
         "namespace": &*desired.key.namespace,
-        "labels": all_labels(desired),
+        "labels": own_labels,
         "annotations": { labels::RENDERER_ANNOTATION: RENDERER },
     })
 }
 
-/// The labels of everything a sentinel is made of.
+/// The labels of everything a sentinel is made of, whoever wants it.
 pub(super) fn all_labels(desired: &DesiredSentinel) -> Map<String, Value> {
     [
         (labels::WORKSPACE_ID, &*desired.workspace_id),

@@ -5,6 +5,7 @@ use crate::ids::ObjectKey;
 use crate::invalid::Invalid;
 use crate::kinds::{Rules, validation};
 use crate::labels;
+use crate::scheduler::Origin;
 
 /// Longest name: with [`GOSSIP_SUFFIX`] it must still be a DNS label (D20).
 const LONGEST_NAME: usize = 52;
@@ -32,6 +33,7 @@ pub fn validate(input: SentinelInput, rules: &Rules) -> Result<DesiredSentinel, 
         replicas: validation::replicas(input.replicas, rules)?,
         cpu_millicores: validation::cpu_millicores(input.cpu_millicores)?,
         memory_mib: validation::memory_mib(input.memory_mib)?,
+        origin: Origin::ControlPlane,
     })
 }
 

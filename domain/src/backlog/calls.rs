@@ -1,0 +1,55 @@
+//! What calls of the scheduler want (D32), beside what the control plane wants.
+//!
+//! Both are entries of one backlog: one lane per object, whoever spoke. A call has no version, so
+//! that the cursor does not see it.
+
+use super::Backlog;
+use super::entry::Source;
+use crate::desired::{Change, State};
+use crate::ids::{Moment, ObjectKey, WorkKey};
+
+/// Who spoke of an object last, as far as this process was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Nobody, or the control plane says that it does not know it.
+    Nobody,
+    /// The control plane: it wants the object, or wants it gone.
+    ControlPlane,
+    /// The scheduler.
+    Scheduler,
+}
+
+impl Backlog {
+    /// Who spoke of an object last. What the control plane wants gone is its own for as long as
+    /// that is remembered: the state that says so may come again.
+    pub fn claim(&self, key: &ObjectKey) -> Claim {
+        let Some(entry) = self.entries.get(&WorkKey::Workload(key.clone())) else {
+            return Claim::Nobody;
+        };
+        match entry.source {
+            Source::Scheduler => Claim::Scheduler,
+            Source::NotTheStream if entry.state.is_none() || entry.wants_absence() => Claim::Nobody,
+            Source::Stream | Source::StreamThenAnswer | Source::NotTheStream => Claim::ControlPlane,
+        }
+    }
+
+    /// Takes in what a call wants of an object; `size` in bytes, as of a message. Returns whether
+    /// it did: what the control plane claims is not the scheduler's to change.
+    pub fn call(&mut self, key: &ObjectKey, change: Change, size: usize, now: Moment) -> bool {
+        if self.claim(key) == Claim::ControlPlane {
+            return false;
+        }
+        let work = WorkKey::Workload(key.clone());
+        let entry = self.entries.entry(work.clone()).or_default();
+        entry.source = Source::Scheduler;
+        entry.called_at = Some(now);
+        let state = State {
+            key: key.clone(),
+            version: entry.highest,
+            change: Ok(change),
+            size,
+        };
+        self.replace(&work, state, now);
+        true
+    }
+}
