@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use krane_actors::scheduler::SchedulerDesk;
 use krane_actors::secrets::SecretsDesk;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
 use super::calls::{CallFamilies, Calls};
 use super::health::{self, HealthView, grpc_health};
+use super::scheduler::Scheduler;
 use super::serve::App;
-use super::{reflection, secrets};
+use super::{reflection, scheduler, secrets};
+use crate::settings::SecretSource;
 
 /// The methods of gRPC health.
 const HEALTH: [&str; 2] = [
@@ -24,6 +27,8 @@ pub struct RpcPort {
     pub health: Arc<dyn HealthView>,
     /// Who answers pods; without a vault there is nobody, and no such service.
     pub secrets: Option<Arc<dyn SecretsDesk>>,
+    /// Who does what the scheduler calls for, and the token that it has to bring.
+    pub scheduler: Option<(Arc<dyn SchedulerDesk>, Option<SecretSource>)>,
     /// Whether reflection is served.
     pub reflection: bool,
     /// Where calls are counted.
@@ -42,6 +47,13 @@ impl RpcPort {
             grpc = grpc.add_service(secrets::grpc(Arc::clone(desk)));
             services.push(secrets::SERVICE);
             methods.push(secrets::DECRYPT);
+        }
+        if let Some((desk, token)) = &self.scheduler {
+            let scheduler = Scheduler::new(Arc::clone(desk), token.clone(), stop.clone());
+            http = http.merge(scheduler.connect());
+            grpc = grpc.add_service(scheduler.grpc());
+            services.push(scheduler::SERVICE);
+            methods.extend(scheduler::METHODS);
         }
         if self.reflection {
             match reflection::add(grpc.clone(), &services) {

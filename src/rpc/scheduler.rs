@@ -1,167 +1,193 @@
-//! The messages of `krane.v1.SchedulerService` and what they mean, and who may send them (D32).
-//!
-//! Every field is named, so that a new one does not compile until somebody decided where it goes.
+//! `krane.v1.SchedulerService`: whoever holds `scheduler.token` has workloads run, and is told how
+//! they are (D32).
 
+mod access;
+mod messages;
 #[cfg(test)]
 mod tests;
 
-use http::HeaderValue;
-use krane_domain::kinds::deployment::DeploymentInput;
-use krane_domain::kinds::sentinel::SentinelInput;
-use krane_domain::report::{Instance, InstanceStatus};
-use krane_domain::scheduler::{Call, Watched};
-use krane_proto::krane::v1::state::deployment::Instance as InstanceMessage;
-use krane_proto::krane::v1::state::deployment::instance::Status;
-use krane_proto::krane::v1::state::{Deployment, Sentinel, State as Case};
+use std::sync::Arc;
+
+use axum::Router;
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use krane_actors::scheduler::SchedulerDesk;
+use krane_domain::scheduler::{Call, CallFailure, CallFailureKind};
+use krane_proto::krane::v1::scheduler_service_server::{SchedulerService, SchedulerServiceServer};
 use krane_proto::krane::v1::{
-    ApplyDeploymentRequest, ApplySentinelRequest, DeleteDeploymentRequest, DeleteSentinelRequest,
-    State,
+    ApplyDeploymentRequest, ApplyDeploymentResponse, ApplySentinelRequest, ApplySentinelResponse,
+    DeleteDeploymentRequest, DeleteDeploymentResponse, DeleteSentinelRequest,
+    DeleteSentinelResponse, ScrapeOpenApiSchemaRequest, ScrapeOpenApiSchemaResponse, State,
+    WatchRequest,
 };
-use secrecy::{ExposeSecret, SecretString};
-use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Request, Response, Status};
 
-/// Whether a request brings the token as `Authorization: Bearer`. Without a token (`scheduler.token`
-/// empty) none does. How long it takes does not tell how much of a guess was right.
-pub fn is_authorized(authorization: Option<&HeaderValue>, token: Option<&SecretString>) -> bool {
-    let (Some(authorization), Some(token)) = (authorization, token) else {
-        return false;
+use super::connect::{self, LARGEST_REQUEST};
+use crate::settings::SecretSource;
+use crate::words;
+
+/// The service as health and reflection name it.
+pub const SERVICE: &str = "krane.v1.SchedulerService";
+/// Its methods; `Watch` over gRPC alone.
+pub const METHODS: [&str; 6] = [
+    APPLY_DEPLOYMENT,
+    DELETE_DEPLOYMENT,
+    APPLY_SENTINEL,
+    DELETE_SENTINEL,
+    SCRAPE,
+    "/krane.v1.SchedulerService/Watch",
+];
+
+const APPLY_DEPLOYMENT: &str = "/krane.v1.SchedulerService/ApplyDeployment";
+const DELETE_DEPLOYMENT: &str = "/krane.v1.SchedulerService/DeleteDeployment";
+const APPLY_SENTINEL: &str = "/krane.v1.SchedulerService/ApplySentinel";
+const DELETE_SENTINEL: &str = "/krane.v1.SchedulerService/DeleteSentinel";
+const SCRAPE: &str = "/krane.v1.SchedulerService/ScrapeOpenApiSchema";
+
+/// The service of one incarnation of the server.
+#[derive(Clone)]
+pub struct Scheduler {
+    desk: Arc<dyn SchedulerDesk>,
+    token: Option<SecretSource>,
+    stop: CancellationToken,
+}
+
+impl Scheduler {
+    /// Hands calls that bring this token to the desk; without a token there are none. Followers are
+    /// sent away at `stop`, so that they do not hold up the server.
+    pub fn new(
+        desk: Arc<dyn SchedulerDesk>,
+        token: Option<SecretSource>,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { desk, token, stop }
+    }
+
+    /// The service over gRPC.
+    pub fn grpc(&self) -> SchedulerServiceServer<Self> {
+        SchedulerServiceServer::new(self.clone()).max_decoding_message_size(LARGEST_REQUEST)
+    }
+
+    /// The service over Connect, but for `Watch`.
+    pub fn connect(&self) -> Router {
+        macro_rules! unary {
+            ($method:ident) => {{
+                let service = self.clone();
+                connect::unary(move |request| {
+                    let service = service.clone();
+                    async move { service.$method(request).await }
+                })
+            }};
+        }
+        Router::new()
+            .route(APPLY_DEPLOYMENT, unary!(apply_deployment))
+            .route(DELETE_DEPLOYMENT, unary!(delete_deployment))
+            .route(APPLY_SENTINEL, unary!(apply_sentinel))
+            .route(DELETE_SENTINEL, unary!(delete_sentinel))
+            .route(SCRAPE, unary!(scrape_open_api_schema))
+    }
+
+    fn authorize(&self, metadata: &MetadataMap) -> Result<(), Status> {
+        let given = metadata.get("authorization").map(|value| value.as_bytes());
+        let token = self.token.as_ref().map(SecretSource::current);
+        if access::is_authorized(given, token.as_ref()) {
+            Ok(())
+        } else {
+            let text = "send the token of krane's setting scheduler.token as a bearer; while that \
+                        is empty nobody may call";
+            Err(Status::unauthenticated(text))
+        }
+    }
+
+    /// Has one call done.
+    async fn call<M, A: Default>(
+        &self,
+        request: Request<M>,
+        meaning: impl FnOnce(M) -> Call,
+    ) -> Result<Response<A>, Status> {
+        self.authorize(request.metadata())?;
+        let call = meaning(request.into_inner());
+        // Names of any length come over the wire.
+        let what = words::cut(format!("{call:?}"));
+        let done = self.desk.call(call).await;
+        match &done {
+            Ok(()) => tracing::info!(call = what, "scheduler: done"),
+            Err(failure) => tracing::warn!(call = what, %failure, "scheduler: not done"),
+        }
+        done.map_err(status)?;
+        Ok(Response::new(A::default()))
+    }
+}
+
+#[tonic::async_trait]
+impl SchedulerService for Scheduler {
+    async fn apply_deployment(
+        &self,
+        request: Request<ApplyDeploymentRequest>,
+    ) -> Result<Response<ApplyDeploymentResponse>, Status> {
+        self.call(request, messages::apply_deployment).await
+    }
+
+    async fn delete_deployment(
+        &self,
+        request: Request<DeleteDeploymentRequest>,
+    ) -> Result<Response<DeleteDeploymentResponse>, Status> {
+        self.call(request, messages::delete_deployment).await
+    }
+
+    async fn apply_sentinel(
+        &self,
+        request: Request<ApplySentinelRequest>,
+    ) -> Result<Response<ApplySentinelResponse>, Status> {
+        self.call(request, messages::apply_sentinel).await
+    }
+
+    async fn delete_sentinel(
+        &self,
+        request: Request<DeleteSentinelRequest>,
+    ) -> Result<Response<DeleteSentinelResponse>, Status> {
+        self.call(request, messages::delete_sentinel).await
+    }
+
+    type WatchStream = BoxStream<'static, Result<State, Status>>;
+
+    async fn watch(
+        &self,
+        request: Request<WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        self.authorize(request.metadata())?;
+        let states = self.desk.watch().await.map_err(status)?;
+        let states = states.map(|next| next.map(|state| messages::state(&state)).map_err(status));
+        // After an error of the stream itself nobody reads on to this one.
+        let stopping = Status::unavailable("krane is stopping; watch again for the present state");
+        let states = states
+            .take_until(self.stop.clone().cancelled_owned())
+            .chain(stream::once(async { Err(stopping) }));
+        Ok(Response::new(states.boxed()))
+    }
+
+    /// Never: krane fetches no address of a tenant.
+    async fn scrape_open_api_schema(
+        &self,
+        request: Request<ScrapeOpenApiSchemaRequest>,
+    ) -> Result<Response<ScrapeOpenApiSchemaResponse>, Status> {
+        self.authorize(request.metadata())?;
+        let text = "krane fetches nothing from workloads; ask the workload itself";
+        Err(Status::unimplemented(text))
+    }
+}
+
+fn status(failure: CallFailure) -> Status {
+    let code = match failure.kind {
+        CallFailureKind::InvalidArgument => Code::InvalidArgument,
+        CallFailureKind::FailedPrecondition => Code::FailedPrecondition,
+        CallFailureKind::PermissionDenied => Code::PermissionDenied,
+        CallFailureKind::Aborted => Code::Aborted,
+        CallFailureKind::DeadlineExceeded => Code::DeadlineExceeded,
+        CallFailureKind::Unavailable => Code::Unavailable,
+        CallFailureKind::Internal => Code::Internal,
     };
-    let token = token.expose_secret().as_bytes();
-    let given = bearer(authorization.as_bytes());
-    !token.is_empty() && given.is_some_and(|given| given.ct_eq(token).into())
-}
-
-/// The token of a header; the scheme's name may be written as one likes.
-fn bearer(authorization: &[u8]) -> Option<&[u8]> {
-    const SCHEME: &[u8] = b"bearer ";
-    let (scheme, token) = authorization.split_at_checked(SCHEME.len())?;
-    scheme
-        .eq_ignore_ascii_case(SCHEME)
-        .then(|| token.trim_ascii())
-}
-
-/// What `ApplyDeployment` asks for.
-pub fn apply_deployment(request: ApplyDeploymentRequest) -> Call {
-    let ApplyDeploymentRequest {
-        k8s_namespace,
-        k8s_name,
-        workspace_id,
-        project_id,
-        environment_id,
-        deployment_id,
-        image,
-        replicas,
-        cpu_millicores,
-        memory_mib,
-        build_id,
-        encrypted_environment_variables,
-        readiness_id,
-    } = request;
-    Call::ApplyDeployment {
-        input: Box::new(DeploymentInput {
-            k8s_namespace,
-            k8s_name,
-            workspace_id,
-            project_id,
-            environment_id,
-            deployment_id,
-            image,
-            replicas,
-            cpu_millicores,
-            memory_mib,
-            build_id,
-            encrypted_environment_variables: encrypted_environment_variables.into(),
-            ..DeploymentInput::default()
-        }),
-        readiness_id,
-    }
-}
-
-/// What `DeleteDeployment` asks for.
-pub fn delete_deployment(request: DeleteDeploymentRequest) -> Call {
-    let DeleteDeploymentRequest {
-        k8s_namespace,
-        k8s_name,
-    } = request;
-    Call::DeleteDeployment {
-        namespace: k8s_namespace,
-        name: k8s_name,
-    }
-}
-
-/// What `ApplySentinel` asks for.
-pub fn apply_sentinel(request: ApplySentinelRequest) -> Call {
-    let ApplySentinelRequest {
-        k8s_namespace,
-        k8s_name,
-        workspace_id,
-        project_id,
-        environment_id,
-        sentinel_id,
-        image,
-        replicas,
-        cpu_millicores,
-        memory_mib,
-    } = request;
-    Call::ApplySentinel {
-        namespace: k8s_namespace,
-        input: Box::new(SentinelInput {
-            k8s_name,
-            workspace_id,
-            project_id,
-            app_id: String::new(),
-            environment_id,
-            sentinel_id,
-            image,
-            replicas,
-            cpu_millicores,
-            memory_mib,
-        }),
-    }
-}
-
-/// What `DeleteSentinel` asks for.
-pub fn delete_sentinel(request: DeleteSentinelRequest) -> Call {
-    let DeleteSentinelRequest {
-        k8s_namespace,
-        k8s_name,
-    } = request;
-    Call::DeleteSentinel {
-        namespace: k8s_namespace,
-        name: k8s_name,
-    }
-}
-
-/// What `Watch` says of an object. Only its name goes over the wire.
-pub fn state(watched: &Watched) -> State {
-    let case = match watched {
-        Watched::Deployment {
-            key,
-            instances,
-            readiness_id,
-        } => Case::Deployment(Deployment {
-            deployment_k8s_name: key.name.to_string(),
-            instances: instances.iter().map(instance).collect(),
-            readiness_id: readiness_id.as_deref().map(str::to_owned),
-        }),
-        Watched::Sentinel { key, available } => Case::Sentinel(Sentinel {
-            k8s_name: key.name.to_string(),
-            available_replicas: i32::try_from(*available).unwrap_or(i32::MAX),
-        }),
-    };
-    State { state: Some(case) }
-}
-
-fn instance(instance: &Instance) -> InstanceMessage {
-    let status = match instance.status {
-        InstanceStatus::Pending => Status::Pending,
-        InstanceStatus::Running => Status::Running,
-    };
-    InstanceMessage {
-        instance_k8s_name: instance.pod.to_string(),
-        address: instance.address.clone(),
-        cpu_millicores: instance.cpu_millicores,
-        memory_mib: instance.memory_mib,
-        status: status.into(),
-    }
+    Status::new(code, failure.message)
 }

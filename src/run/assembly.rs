@@ -19,7 +19,7 @@ use prometheus::Registry;
 
 use super::RunError;
 use super::ports::{self, Observers, SystemClock};
-use super::servers::{self, Admin};
+use super::servers::{self, Admin, Desks};
 use super::view::AgentView;
 use crate::admin::actions::Controls;
 use crate::admin::model::{Epoch, Identity, Sources};
@@ -159,9 +159,12 @@ impl Running {
             controls,
             held: agent.held_deletes().into(),
         };
-        let desk = agent.secrets();
-        let desk = desk.map(|desk| -> Arc<dyn SecretsDesk> { Arc::new(desk) });
-        let servers = servers::servers(settings, listeners, registry, &view, desk, admin)?;
+        let secrets = agent.secrets();
+        let desks = Desks {
+            secrets: secrets.map(|desk| -> Arc<dyn SecretsDesk> { Arc::new(desk) }),
+            scheduler: Arc::new(agent.scheduler_desk()),
+        };
+        let servers = servers::servers(settings, listeners, registry, &view, desks, admin)?;
         let root = agent.start(servers).await.map_err(RunError::Start)?;
         view.watch(Arc::clone(root.watchdog()));
         tracing::info!(

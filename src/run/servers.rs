@@ -8,6 +8,7 @@ use base64::Engine;
 use krane_actors::agent::Servers;
 use krane_actors::ports::Server;
 use krane_actors::release::HeldDeletes;
+use krane_actors::scheduler::SchedulerDesk;
 use krane_actors::secrets::SecretsDesk;
 use krane_actors::tree;
 use prometheus::Registry;
@@ -90,12 +91,20 @@ pub(super) struct Admin {
     pub(super) held: Arc<[HeldDeletes]>,
 }
 
+/// Who answers the calls of the RPC port.
+pub(super) struct Desks {
+    /// Pods, if there is a vault.
+    pub(super) secrets: Option<Arc<dyn SecretsDesk>>,
+    /// The scheduler.
+    pub(super) scheduler: Arc<dyn SchedulerDesk>,
+}
+
 pub(super) fn servers(
     settings: &Settings,
     listeners: Listeners,
     registry: &Registry,
     view: &Arc<AgentView>,
-    desk: Option<Arc<dyn SecretsDesk>>,
+    desks: Desks,
     admin: Admin,
 ) -> Result<Servers, RunError> {
     let tls = settings
@@ -106,7 +115,8 @@ pub(super) fn servers(
     let tls = tls.transpose().map_err(RunError::Tls)?;
     let port = RpcPort {
         health: view.clone(),
-        secrets: desk,
+        secrets: desks.secrets,
+        scheduler: Some((desks.scheduler, settings.scheduler.token.clone())),
         reflection: settings.rpc.reflection,
         families: CallFamilies::register(registry).map_err(RunError::Metrics)?,
     };

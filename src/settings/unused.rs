@@ -22,10 +22,7 @@ impl UnusedKey {
 }
 
 /// All of them, in the order of [`super::KEYS`].
-pub const UNUSED: &[UnusedKey] = &[
-    UnusedKey::new("scheduler.token", "no scheduler service is served"),
-    UnusedKey::new("admin.actions", "the page only shows"),
-];
+pub const UNUSED: &[UnusedKey] = &[UnusedKey::new("admin.actions", "the page only shows")];
 
 /// A key of [`UNUSED`] that somebody set to something else than its default.
 #[derive(Debug, Clone, PartialEq, Eq)]

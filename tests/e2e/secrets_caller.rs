@@ -95,6 +95,7 @@ impl Pair {
         let port = RpcPort {
             health: Arc::new(Well),
             secrets,
+            scheduler: None,
             reflection: false,
             families: CallFamilies::register(&Registry::new()).unwrap(),
         };

@@ -86,6 +86,7 @@ impl Server {
         let port = RpcPort {
             health: Arc::new(Well),
             secrets: Some(desk.clone()),
+            scheduler: None,
             reflection,
             families: CallFamilies::register(&registry).unwrap(),
         };

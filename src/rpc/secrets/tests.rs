@@ -62,6 +62,7 @@ fn app(secrets: Option<Arc<dyn SecretsDesk>>) -> App {
     let port = RpcPort {
         health: Arc::new(Well),
         secrets,
+        scheduler: None,
         reflection: false,
         families: CallFamilies::register(&Registry::new()).unwrap(),
     };
