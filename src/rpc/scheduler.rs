@@ -21,7 +21,7 @@ use krane_proto::krane::v1::{
     WatchRequest,
 };
 use tokio_util::sync::CancellationToken;
-use tonic::metadata::MetadataMap;
+use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Request, Response, Status};
 
 use super::connect::{self, LARGEST_REQUEST};
@@ -90,7 +90,7 @@ impl Scheduler {
     }
 
     fn authorize(&self, metadata: &MetadataMap) -> Result<(), Status> {
-        let given = metadata.get("authorization").map(|value| value.as_bytes());
+        let given = metadata.get("authorization").map(MetadataValue::as_bytes);
         let token = self.token.as_ref().map(SecretSource::current);
         if access::is_authorized(given, token.as_ref()) {
             Ok(())
