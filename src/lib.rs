@@ -1,6 +1,7 @@
 //! krane touches the world here: settings, adapters of the actors' ports, servers, the page, the CLI.
 
 pub mod admin;
+mod authorization;
 pub mod cli;
 mod codes;
 #[cfg(feature = "demo")]

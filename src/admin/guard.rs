@@ -19,10 +19,9 @@ use http::header::{
     REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
-use secrecy::ExposeSecret;
-use subtle::ConstantTimeEq;
 use tokio::time::timeout;
 
+use crate::authorization::{credentials, is_token};
 use crate::settings::SecretSource;
 
 /// From the end of a request's head to the head of its answer: a body that does not come holds no
@@ -63,8 +62,7 @@ impl Access {
             None => Err(Refused::Token),
             Some(token) => {
                 let token = token.current();
-                let is_right = presented(headers)
-                    .is_some_and(|given| given.ct_eq(token.expose_secret().as_bytes()).into());
+                let is_right = presented(headers).is_some_and(|given| is_token(&given, &token));
                 is_right.then_some(()).ok_or(Refused::Token)
             }
         }
@@ -170,15 +168,11 @@ fn is_loopback_name(authority: &str) -> bool {
 
 /// The token a request brings.
 fn presented(headers: &HeaderMap) -> Option<Vec<u8>> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, rest) = value.split_once(' ')?;
-    if scheme.eq_ignore_ascii_case("bearer") {
-        return Some(rest.trim().as_bytes().to_vec());
+    let value = headers.get(AUTHORIZATION)?.as_bytes();
+    if let Some(token) = credentials(value, "bearer") {
+        return Some(token.to_vec());
     }
-    if !scheme.eq_ignore_ascii_case("basic") {
-        return None;
-    }
-    let pair = BASE64_STANDARD.decode(rest.trim()).ok()?;
+    let pair = BASE64_STANDARD.decode(credentials(value, "basic")?).ok()?;
     let colon = pair.iter().position(|byte| *byte == b':')?;
     Some(pair.get(colon + 1..)?.to_vec())
 }

@@ -15,6 +15,7 @@ use axum::body::{Body, HttpBody};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
@@ -35,7 +36,10 @@ pub const LARGEST_REQUEST: usize = 2 * 1024 * 1024;
 /// does not see the answer.
 const DISCARDED: usize = LARGEST_REQUEST;
 
-/// A route that answers one method of a service.
+/// What a method of a tonic service returns.
+type Answering<'a, A> = BoxFuture<'a, Result<tonic::Response<A>, Status>>;
+
+/// A route that answers requests of one kind.
 ///
 /// The handler gets the headers as metadata and the extensions of the HTTP request. Metadata of its
 /// answer, and metadata and details of its errors, are not sent.
@@ -47,6 +51,20 @@ where
     F: Future<Output = Result<tonic::Response<A>, Status>> + Send + 'static,
 {
     post(async move |request: Request<Body>| answer(request, handler).await)
+}
+
+/// A route that answers one method of a service, as tonic's traits declare it.
+pub fn method<S, Q, A, H>(service: S, method: H) -> MethodRouter
+where
+    S: Clone + Send + Sync + 'static,
+    Q: Message + Default + DeserializeOwned + 'static,
+    A: Message + Serialize + 'static,
+    H: for<'a> Fn(&'a S, tonic::Request<Q>) -> Answering<'a, A> + Clone + Send + Sync + 'static,
+{
+    unary(move |request| {
+        let (service, method) = (service.clone(), method.clone());
+        async move { method(&service, request).await }
+    })
 }
 
 async fn answer<Q, A, F>(

@@ -72,21 +72,18 @@ impl Scheduler {
 
     /// The service over Connect, but for `Watch`.
     pub fn connect(&self) -> Router {
-        macro_rules! unary {
-            ($method:ident) => {{
-                let service = self.clone();
-                connect::unary(move |request| {
-                    let service = service.clone();
-                    async move { service.$method(request).await }
-                })
-            }};
-        }
+        let service = || self.clone();
+        let apply_deployment = connect::method(service(), |it, call| it.apply_deployment(call));
+        let delete_deployment = connect::method(service(), |it, call| it.delete_deployment(call));
+        let apply_sentinel = connect::method(service(), |it, call| it.apply_sentinel(call));
+        let delete_sentinel = connect::method(service(), |it, call| it.delete_sentinel(call));
+        let scrape = connect::method(service(), |it, call| it.scrape_open_api_schema(call));
         Router::new()
-            .route(APPLY_DEPLOYMENT, unary!(apply_deployment))
-            .route(DELETE_DEPLOYMENT, unary!(delete_deployment))
-            .route(APPLY_SENTINEL, unary!(apply_sentinel))
-            .route(DELETE_SENTINEL, unary!(delete_sentinel))
-            .route(SCRAPE, unary!(scrape_open_api_schema))
+            .route(APPLY_DEPLOYMENT, apply_deployment)
+            .route(DELETE_DEPLOYMENT, delete_deployment)
+            .route(APPLY_SENTINEL, apply_sentinel)
+            .route(DELETE_SENTINEL, delete_sentinel)
+            .route(SCRAPE, scrape)
     }
 
     fn authorize(&self, metadata: &MetadataMap) -> Result<(), Status> {

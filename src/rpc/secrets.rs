@@ -31,10 +31,7 @@ pub fn grpc(desk: Arc<dyn SecretsDesk>) -> SecretsServiceServer<Secrets> {
 /// The service over Connect.
 pub fn connect(desk: Arc<dyn SecretsDesk>) -> Router {
     let secrets = Secrets { desk };
-    let decrypt = connect::unary(move |request| {
-        let secrets = secrets.clone();
-        async move { secrets.decrypt_secrets_blob(request).await }
-    });
+    let decrypt = connect::method(secrets, |it, request| it.decrypt_secrets_blob(request));
     Router::new().route(DECRYPT, decrypt)
 }
 
