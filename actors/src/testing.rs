@@ -70,9 +70,9 @@ pub(crate) fn wants(version: u64, input: DeploymentInput) -> State {
     }
 }
 
-/// The state that wants a sentinel of this name.
-pub(crate) fn wants_sentinel(version: u64, name: &str) -> State {
-    let input = SentinelInput {
+/// A sentinel of this name.
+pub(crate) fn sentinel_input(name: &str) -> SentinelInput {
+    SentinelInput {
         k8s_name: name.into(),
         workspace_id: "ws_1".into(),
         project_id: "proj_1".into(),
@@ -83,8 +83,12 @@ pub(crate) fn wants_sentinel(version: u64, name: &str) -> State {
         replicas: 1,
         cpu_millicores: 100,
         memory_mib: 64,
-    };
-    let change = sentinel::validate(input, &Rules::default())
+    }
+}
+
+/// The state that wants a sentinel of this name.
+pub(crate) fn wants_sentinel(version: u64, name: &str) -> State {
+    let change = sentinel::validate(sentinel_input(name), &Rules::default())
         .map(|desired| Change::Apply(Desired::Sentinel(Box::new(desired))));
     State {
         key: ObjectKey::new("sentinel", name),

@@ -14,7 +14,9 @@ pub(crate) use lists::check_lists;
 pub use lookup::lookup;
 pub use ownership::fields_of;
 #[cfg(test)]
-pub(crate) use samples::{Edit, full_input, list_at, minimal_input, scaled_input, valid_input};
+pub(crate) use samples::{
+    Edit, full_input, list_at, minimal_input, scaled_input, sentinel_input, valid_input,
+};
 use serde_json::{Value, json};
 
 use crate::object::{LiveObject, Rendered, Undecodable};

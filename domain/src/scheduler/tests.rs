@@ -6,10 +6,9 @@ use crate::desired::Change;
 use crate::drift::{Decision, decide};
 use crate::ids::Controller;
 use crate::kinds::deployment::DeploymentInput;
-use crate::kinds::sentinel::SentinelInput;
 use crate::kinds::{Desired, Rules, is_from_state};
 use crate::object::{LiveObject, Rendered};
-use crate::testing::{applied, full_input, lookup, minimal_input};
+use crate::testing::{applied, full_input, lookup, minimal_input, sentinel_input};
 
 mod feed;
 
@@ -20,21 +19,6 @@ fn call(input: DeploymentInput, readiness_id: Option<&str>) -> Call {
     Call::ApplyDeployment {
         input: Box::new(input),
         readiness_id: readiness_id.map(str::to_owned),
-    }
-}
-
-fn sentinel_input() -> SentinelInput {
-    SentinelInput {
-        k8s_name: "sen-1".to_owned(),
-        workspace_id: "ws_1".to_owned(),
-        project_id: "proj_1".to_owned(),
-        environment_id: "env_1".to_owned(),
-        sentinel_id: "sen_1".to_owned(),
-        image: "ghcr.io/unkeyed/sentinel:v1".to_owned(),
-        replicas: 2,
-        cpu_millicores: 256,
-        memory_mib: 1024,
-        ..SentinelInput::default()
     }
 }
 

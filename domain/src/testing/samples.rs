@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::kinds::deployment::{AutoscalingInput, DeploymentInput};
+use crate::kinds::sentinel::SentinelInput;
 
 /// One change of a JSON tree.
 pub(crate) type Edit = fn(&mut Value);
@@ -28,6 +29,22 @@ pub(crate) fn minimal_input() -> DeploymentInput {
         cpu_millicores: 250,
         memory_mib: 256,
         ..DeploymentInput::default()
+    }
+}
+
+/// An ordinary sentinel.
+pub(crate) fn sentinel_input() -> SentinelInput {
+    SentinelInput {
+        k8s_name: "sen-1".to_owned(),
+        workspace_id: "ws_1".to_owned(),
+        project_id: "proj_1".to_owned(),
+        app_id: String::new(),
+        environment_id: "env_1".to_owned(),
+        sentinel_id: "sen_1".to_owned(),
+        image: "ghcr.io/unkeyed/sentinel:v1".to_owned(),
+        replicas: 2,
+        cpu_millicores: 256,
+        memory_mib: 1024,
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::deployment::DeploymentInput;
-use krane_domain::kinds::sentinel::SentinelInput;
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_domain::scheduler::{Call, CallFailure, CallFailureKind};
 use serde_json::json;
@@ -14,7 +13,7 @@ use super::harness::World;
 use crate::lease::Leadership;
 use crate::scheduler::{Desk, SchedulerDesk};
 use crate::testing::cluster::Fault;
-use crate::testing::{Op, input};
+use crate::testing::{Op, input, sentinel_input};
 
 mod beside;
 mod interleavings;
@@ -290,18 +289,7 @@ async fn nothing_is_taken_before_the_cluster_is_known_and_while_the_controller_i
 fn sentinel(name: &str) -> Call {
     Call::ApplySentinel {
         namespace: "sentinel".into(),
-        input: Box::new(SentinelInput {
-            k8s_name: name.into(),
-            workspace_id: "ws_1".into(),
-            project_id: "proj_1".into(),
-            environment_id: "env_1".into(),
-            sentinel_id: format!("s_{name}"),
-            image: "registry.example/sentinel:1".into(),
-            replicas: 1,
-            cpu_millicores: 100,
-            memory_mib: 64,
-            ..SentinelInput::default()
-        }),
+        input: Box::new(sentinel_input(name)),
     }
 }
 

@@ -10,22 +10,7 @@ use crate::kinds::deployment;
 use crate::kinds::{Desired, LiveKind, ProbePaths, Region, Rules};
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::report::{Health, Report};
-use crate::testing::{applied, applied_json, check_lists, lookup, minimal_input};
-
-fn input() -> SentinelInput {
-    SentinelInput {
-        k8s_name: "sen-1".to_owned(),
-        workspace_id: "ws_1".to_owned(),
-        project_id: "proj_1".to_owned(),
-        app_id: String::new(),
-        environment_id: "env_1".to_owned(),
-        sentinel_id: "sen_1".to_owned(),
-        image: "ghcr.io/unkeyed/sentinel:v1".to_owned(),
-        replicas: 2,
-        cpu_millicores: 256,
-        memory_mib: 1024,
-    }
-}
+use crate::testing::{applied, applied_json, check_lists, lookup, minimal_input, sentinel_input};
 
 fn rules() -> Rules {
     Rules {
@@ -76,14 +61,14 @@ const CONTAINER: &str = "spec.template.spec.containers[name=sentinel]";
 /// exactly its own pods, whatever else carries it.
 #[test]
 fn all_five_carry_the_labels_and_the_service_selects_its_own_pods_only() {
-    for body in bodies(input()) {
+    for body in bodies(sentinel_input()) {
         let labels = &body["metadata"]["labels"];
         assert_eq!(labels["app.kubernetes.io/component"], "sentinel");
         assert_eq!(labels["app.kubernetes.io/managed-by"], "krane");
         assert_eq!(labels["unkey.com/sentinel.id"], "sen_1");
         assert_eq!(labels["unkey.com/app.id"], "");
     }
-    let service = &bodies(input())[1];
+    let service = &bodies(sentinel_input())[1];
     let selector = json!({ "unkey.com/sentinel.id": "sen_1" });
     assert_eq!(service["spec"]["selector"], selector);
 }
@@ -92,7 +77,7 @@ fn all_five_carry_the_labels_and_the_service_selects_its_own_pods_only() {
 /// look-ups of deployments found.
 #[test]
 fn the_service_is_where_the_process_listens_and_no_deployment_owns_the_pods() {
-    let all = bodies(input());
+    let all = bodies(sentinel_input());
     let ports = json!([{ "port": 8040, "targetPort": 8040, "protocol": "TCP" }]);
     assert_eq!(all[1]["spec"]["ports"], ports);
     let pod = at(&all[0], "spec.template.metadata.labels");
@@ -122,7 +107,7 @@ fn the_service_is_where_the_process_listens_and_no_deployment_owns_the_pods() {
 #[test]
 fn both_probes_ask_the_documented_path_unless_it_is_split() {
     let paths = |rules: &Rules| {
-        let body = desired(input()).render(rules, None).body;
+        let body = desired(sentinel_input()).render(rules, None).body;
         ["livenessProbe", "readinessProbe"].map(|probe| {
             let get = at(&body, &format!("{CONTAINER}.{probe}.httpGet")).clone();
             assert_eq!(get["port"], 8040);
@@ -150,7 +135,7 @@ fn the_budget_keeps_one_pod_and_protects_no_broken_one() {
     ] {
         let spec = bodies(SentinelInput {
             replicas,
-            ..input()
+            ..sentinel_input()
         })[2]["spec"]
             .clone();
         assert_eq!(spec[rule], 1, "{replicas}");
@@ -171,7 +156,7 @@ fn limits_are_millicores_and_mebibytes_and_requests_never_exceed_them() {
         let body = &bodies(SentinelInput {
             cpu_millicores: cpu,
             memory_mib: memory,
-            ..input()
+            ..sentinel_input()
         })[0];
         let (cpu, memory) = (format!("{cpu}m"), format!("{memory}Mi"));
         let expected = json!({
@@ -185,7 +170,7 @@ fn limits_are_millicores_and_mebibytes_and_requests_never_exceed_them() {
 /// unkeyed/unkey 152f760a48, PR #6561; 01902778cf; 58f79d68ca (A17): a toleration of another name leaves pods pending.
 #[test]
 fn pods_tolerate_the_taint_of_their_nodes() {
-    let body = &bodies(input())[0];
+    let body = &bodies(sentinel_input())[0];
     let expected = json!([{
         "key": "node-class", "operator": "Equal", "value": "sentinel", "effect": "NoSchedule",
     }]);
@@ -196,7 +181,7 @@ fn pods_tolerate_the_taint_of_their_nodes() {
 /// ports only where both are part of the key.
 #[test]
 fn every_port_names_its_protocol_and_the_gossip_port_has_both() {
-    let all = bodies(input());
+    let all = bodies(sentinel_input());
     let protocols = |list: &Value, key: &str| -> Vec<String> {
         let items = list.as_array().into_iter().flatten();
         items
@@ -213,7 +198,7 @@ fn every_port_names_its_protocol_and_the_gossip_port_has_both() {
 /// argoproj/argo-cd#17568 (B23): items without their key fields are refused.
 #[test]
 fn every_item_of_a_keyed_list_has_its_keys() {
-    bodies(input()).iter().for_each(check_lists);
+    bodies(sentinel_input()).iter().for_each(check_lists);
 }
 
 /// (D20) Whichever sentinel goes, the pair of another still spans the environment.
@@ -222,9 +207,9 @@ fn gossip_spans_the_environment_and_each_sentinel_has_its_own_pair() {
     let other = SentinelInput {
         k8s_name: "sen-2".to_owned(),
         sentinel_id: "sen_2".to_owned(),
-        ..input()
+        ..sentinel_input()
     };
-    let (one, other) = (objects(input()), objects(other));
+    let (one, other) = (objects(sentinel_input()), objects(other));
     for index in [3, 4] {
         assert_ne!(one[index].reference, other[index].reference);
         assert_eq!(one[index].body["spec"], other[index].body["spec"]);
@@ -236,7 +221,7 @@ fn gossip_spans_the_environment_and_each_sentinel_has_its_own_pair() {
 /// owner has the garbage collector delete the child.
 #[test]
 fn service_and_budget_belong_to_the_live_deployment() {
-    let desired = desired(input());
+    let desired = desired(sentinel_input());
     let owner = live(&desired, "uid-of-now");
     for owned in &desired.dependants(&rules(), &owner)[..2] {
         let expected = json!([{
@@ -249,7 +234,7 @@ fn service_and_budget_belong_to_the_live_deployment() {
 /// Prose of a region goes into TOML and past the kubelet.
 #[test]
 fn the_configuration_is_byte_for_byte_what_sentinels_read() {
-    let body = &bodies(input())[0];
+    let body = &bodies(sentinel_input())[0];
     let config = at(
         body,
         &format!("{CONTAINER}.env[name=UNKEY_CONFIG_DATA].value"),
@@ -262,7 +247,7 @@ fn every_object_leads_back_to_its_sentinel() {
     let key = ObjectKey::new("sentinel", "sen-1");
     let deleted: Vec<ObjectRef> = Live.deleted_first(&key);
     let mut beside: Vec<ObjectRef> = Vec::new();
-    for object in &objects(input())[1..] {
+    for object in &objects(sentinel_input())[1..] {
         let live = applied(object, "u", 1).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(
             Live.workload_of(&live),
@@ -290,7 +275,7 @@ fn every_object_leads_back_to_its_sentinel() {
 type Change = fn(&mut SentinelInput);
 
 fn invalid_field(change: Change) -> String {
-    let mut input = input();
+    let mut input = sentinel_input();
     change(&mut input);
     let invalid = validate(input, &rules()).err();
     invalid.map(|invalid| invalid.field).unwrap_or_default()
@@ -333,7 +318,7 @@ fn what_cannot_be_applied_is_refused_as_a_whole_and_by_name() {
 fn with_status(replicas: i32, status: Value) -> LiveObject {
     let rendered = desired(SentinelInput {
         replicas,
-        ..input()
+        ..sentinel_input()
     })
     .render(&rules(), None);
     let mut json = applied_json(&rendered, "uid", 9);
@@ -416,7 +401,7 @@ proptest! {
             region: Region { platform: platform.as_str().into(), name: name.as_str().into() },
             ..Rules::default()
         };
-        let body = desired(input()).render(&rules, None).body;
+        let body = desired(sentinel_input()).render(&rules, None).body;
         let config = at(&body, &format!("{CONTAINER}.env[name=UNKEY_CONFIG_DATA].value"));
         let config = config.as_str().unwrap_or_default().replace("$$", "$");
         let table: toml::Table = config.parse().expect("TOML");
