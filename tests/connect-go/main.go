@@ -1,5 +1,6 @@
 // Command connect-go is a control plane made with connect-go, the library of the original one; with
-// -call it is a pod's client of the secrets service instead (see caller.go).
+// -call it is a pod's client of the secrets service instead (see caller.go), with -schedule a
+// scheduler (see scheduler.go).
 //
 // It listens on a free port of 127.0.0.1 for HTTP/2 without TLS and obeys the JSON lines on its
 // standard input; each line is answered by {"event":"done"} on its standard output, and each
@@ -61,6 +62,8 @@ func main() {
 	switch {
 	case *url != "":
 		err = call(*url)
+	case *scheduleAt != "":
+		err = schedule(*scheduleAt)
 	case *vaultMode:
 		err = runVault(*token)
 	default:

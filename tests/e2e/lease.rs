@@ -10,7 +10,7 @@ use krane_sim::control_plane::{Kind, Seen};
 use krane_testharness::{Agent, AgentBuilder, Outcome, World, eventually, limits};
 
 use crate::world;
-use side::forget_the_lease;
+pub(crate) use side::forget_the_lease;
 
 /// Timings of the suite with faults.
 const DURATION: Duration = Duration::from_secs(3);
@@ -27,7 +27,7 @@ async fn is_leader(agent: &Agent) -> Outcome<bool> {
     Ok(held == Some(1.0))
 }
 
-async fn leads(what: &str, agent: &Agent, limit: Duration) -> Outcome<Duration> {
+pub(crate) async fn leads(what: &str, agent: &Agent, limit: Duration) -> Outcome<Duration> {
     let began = Instant::now();
     eventually(what, limit, async || match is_leader(agent).await {
         Ok(true) => Ok(began.elapsed()),

@@ -20,6 +20,7 @@ mod outages;
 mod pods;
 mod poison;
 mod policies;
+mod scheduler;
 mod secrets;
 mod secrets_caller;
 mod sentinels;

@@ -9,6 +9,7 @@ mod ending;
 mod limits;
 mod protocols;
 mod raw;
+mod scheduler;
 mod slow;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ use async_trait::async_trait;
 use krane::rpc::calls::CallFamilies;
 use krane::rpc::port::RpcPort;
 use krane::rpc::serve::{Patience, ServeError, serve};
+use krane::settings::SecretSource;
+use krane_actors::scheduler::SchedulerDesk;
 use krane_actors::secrets::{DecryptRequest, Refused, SecretsDesk};
 use krane_domain::secret::Secret;
 use krane_proto::krane::v1::DecryptSecretsBlobRequest;
@@ -76,6 +79,14 @@ impl Server {
     }
 
     async fn with(patience: Patience, reflection: bool) -> Self {
+        Self::serving(patience, reflection, None).await
+    }
+
+    async fn serving(
+        patience: Patience,
+        reflection: bool,
+        scheduler: Option<(Arc<dyn SchedulerDesk>, Option<SecretSource>)>,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let desk = Arc::new(Desk {
@@ -86,7 +97,7 @@ impl Server {
         let port = RpcPort {
             health: Arc::new(Well),
             secrets: Some(desk.clone()),
-            scheduler: None,
+            scheduler,
             reflection,
             families: CallFamilies::register(&registry).unwrap(),
         };

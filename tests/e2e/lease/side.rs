@@ -117,7 +117,7 @@ async fn begin(world: &World, mark: &str) -> Outcome<(Agent, Proxy)> {
 }
 
 /// No test waits for the lease of an earlier one to run out.
-pub(super) async fn forget_the_lease(world: &World) -> Outcome {
+pub(crate) async fn forget_the_lease(world: &World) -> Outcome {
     let leases = world.api.within::<Lease>("krane");
     match leases
         .delete("krane", &kube::api::DeleteParams::default())
