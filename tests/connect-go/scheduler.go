@@ -39,8 +39,6 @@ type wish struct {
 	Method string `json:"method"`
 	// Message is the request, in the JSON of protobuf.
 	Message json.RawMessage `json:"message"`
-	// States is how many states of a watch to read before it is given up.
-	States int `json:"states"`
 }
 
 // outcome is one line of standard output of the scheduler.
@@ -93,8 +91,12 @@ func (it *wish) send(url string, httpClient *http.Client, say *json.Encoder) err
 		options = append(options, connect.WithProtoJSON())
 	}
 	client := kranev1connect.NewSchedulerServiceClient(httpClient, url, options...)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
+	ctx := context.Background()
+	if it.Method != "Watch" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 45*time.Second)
+		defer cancel()
+	}
 	var err error
 	switch it.Method {
 	case "ApplyDeployment":
@@ -129,10 +131,7 @@ func (it *wish) follow(ctx context.Context, client kranev1connect.SchedulerServi
 		return err
 	}
 	defer states.Close()
-	for told := 0; told < it.States; told++ {
-		if !states.Receive() {
-			return states.Err()
-		}
+	for states.Receive() {
 		bytes, err := proto.Marshal(states.Msg())
 		if err != nil {
 			return err
@@ -142,7 +141,7 @@ func (it *wish) follow(ctx context.Context, client kranev1connect.SchedulerServi
 			return err
 		}
 	}
-	return nil
+	return states.Err()
 }
 
 // unary sends one call with one answer.

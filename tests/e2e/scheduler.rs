@@ -77,12 +77,22 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Follows, for up to so many states.
-    async fn follow(&mut self, states: u32) -> Outcome {
+    /// Follows from now on.
+    async fn follow(&mut self) -> Outcome {
         let order = json!({
-            "protocol": "grpc", "http": 2, "token": self.token, "method": "Watch", "states": states,
+            "protocol": "grpc", "http": 2, "token": self.token, "method": "Watch",
         });
         self.program.tell(&order).await
+    }
+
+    /// Why nothing follows any more.
+    async fn end(&mut self) -> Outcome<(String, String)> {
+        loop {
+            let told: Line = self.program.hear(limits::LONG).await?;
+            if told.code != "state" {
+                return Ok((told.code, told.message));
+            }
+        }
     }
 
     /// Reads states until one is as expected.
@@ -150,7 +160,7 @@ async fn what_a_scheduler_calls_for_runs_is_told_to_followers_alone_and_goes_whe
     let agent = agent(&world).secret(&token()).start().await?;
     let (mut scheduler, mut follower) =
         (Scheduler::of(&agent).await?, Scheduler::of(&agent).await?);
-    follower.follow(10_000).await?;
+    follower.follow().await?;
     let planned = samples::deployment(&world.namespace(0), "planned");
     for (step, way) in WAYS.into_iter().enumerate() {
         let replicas = 1 + u32::try_from(step % 2)?;
@@ -263,7 +273,7 @@ async fn after_a_restart_objects_of_the_scheduler_are_kept_and_not_repaired_unti
     assert!(writes.is_empty(), "{writes:?}");
     replicas(3).await?;
     let mut scheduler = Scheduler::of(&agent).await?;
-    scheduler.follow(10_000).await?;
+    scheduler.follow().await?;
     let all_run = |case: &Case| running(case, "kept") == Some(3);
     scheduler.sees("it is told nevertheless", all_run).await?;
     let mut scheduler = Scheduler::of(&agent).await?;
@@ -294,10 +304,12 @@ async fn a_krane_on_standby_does_nothing_for_a_scheduler() -> Outcome {
     assert_eq!(replica_set(&world, &wanted).await?, None);
     first.done(GRPC, "ApplyDeployment", &call).await?;
     // Whoever follows a leader is told when it leads no more.
-    first.follow(10_000).await?;
+    first.follow().await?;
     let one_runs = |case: &Case| running(case, "planned") == Some(1);
     first.sees("its pod runs", one_runs).await?;
     leader.stop().await?;
+    let (code, text) = first.end().await?;
+    assert_eq!(code, "unavailable", "{text}");
     eventually("the other one leads", limits::LONG, async || {
         let ended = second.call(GRPC, "ApplyDeployment", &call).await;
         let (code, text) = ended.map_err(|failure| failure.to_string())?;
