@@ -21,7 +21,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use krane_actors::chance::Chance;
+use krane_actors::secrets::SecretsParts;
 use krane_sim::control_plane::{ControlPlane, PLATFORM, REGION};
+use krane_sim::vault::SimVault;
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -36,7 +39,7 @@ pub use narrator::Format;
 use narrator::{Links, Narrator};
 use play::Play;
 use script::Script;
-use stage::{Stage, pause};
+use stage::{Secrets, Stage, pause};
 
 /// The pause between two acts: time to read.
 const PACE: Duration = Duration::from_secs(2);
@@ -99,6 +102,7 @@ pub struct Demo {
     options: Options,
     settings: Settings,
     listeners: Listeners,
+    rpc_at: SocketAddr,
     control: ControlPlane,
     links: Links,
 }
@@ -145,6 +149,7 @@ impl Demo {
                 metrics: Some(metrics),
                 admin: Some(admin),
             },
+            rpc_at,
             control,
             links: Links {
                 page: format!("http://{admin_at}/"),
@@ -163,9 +168,17 @@ impl Demo {
         let (seed, settings) = (self.options.seed, &self.settings);
         let registry = Registry::new();
         let cluster = DemoCluster::new(seed, KEPT);
-        let world = World::with_cluster(settings, &cluster.port(), seed, &registry)?;
+        let vault = SimVault::default();
+        let secrets = SecretsParts {
+            identities: cluster.identities(),
+            vault: Arc::new(vault.clone()),
+            audience: None,
+            chance: Chance::new(seed),
+        };
+        let world = World::with_cluster(settings, &cluster.port(), secrets, seed, &registry)?;
+        let secrets = Secrets::new(vault, self.rpc_at);
         self.control.keep_requests(KEPT);
-        let stage = Arc::new(Stage::new(self.control, cluster));
+        let stage = Arc::new(Stage::new(self.control, cluster, secrets));
         let hands = Hands::new(Arc::clone(&stage), Arc::clone(narrator));
         let controls = Some(Arc::new(hands) as Arc<dyn DemoControls>);
         let agent = Running::start(settings, world, self.listeners, &registry, controls).await?;

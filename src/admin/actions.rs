@@ -27,6 +27,8 @@ pub enum DemoAction {
     EditObject,
     /// A pod of one app crashes.
     CrashPod,
+    /// A pod of one app asks for the secrets of another.
+    StealSecrets,
     /// The Kubernetes API server refuses every request.
     TakeApiServerAway,
     /// Everything that was taken away, frozen or poisoned is well again.

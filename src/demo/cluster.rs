@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_actors::ports::Cluster;
+use krane_actors::ports::{Cluster, Identities};
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
-use krane_sim::cluster::{Admin, Options, Pace, Patch, SimClient, SimCluster};
+use krane_domain::secret::Secret;
+use krane_sim::cluster::{Admin, Options, Pace, Patch, SimClient, SimCluster, TokenIssuer};
 use krane_sim::hooks::{Side, Verdict};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -33,6 +34,7 @@ const DATABASE: &str = "database";
 pub(super) struct DemoCluster {
     client: SimClient,
     admin: Admin,
+    tokens: TokenIssuer,
     _controllers: Mutex<JoinSet<()>>,
 }
 
@@ -46,17 +48,24 @@ impl DemoCluster {
             ..Options::default()
         });
         let (client, admin) = (cluster.client(), cluster.admin());
+        let tokens = cluster.tokens();
         let mut controllers = JoinSet::new();
         controllers.spawn(cluster.run());
         Self {
             client,
             admin,
+            tokens,
             _controllers: Mutex::new(controllers),
         }
     }
 
     /// krane's way in.
     pub(super) fn port(&self) -> Arc<dyn Cluster> {
+        Arc::new(self.client.clone())
+    }
+
+    /// krane's way to ask whose a token is.
+    pub(super) fn identities(&self) -> Arc<dyn Identities> {
         Arc::new(self.client.clone())
     }
 
@@ -121,13 +130,24 @@ impl DemoCluster {
 
     /// One pod of the app crashes. Whether there was one.
     pub(super) fn crash(&self, app: &App) -> bool {
-        let pods = self.admin.list("Pod", Some(app.namespace));
-        let Some(name) = pods.iter().find_map(|pod| ready_pod_of(app, pod)) else {
+        let Some(pod) = self.ready_pod(app) else {
             return false;
         };
-        let pod = ObjectRef::new(Resource::Pod, app.namespace, name);
+        let pod = ObjectRef::new(Resource::Pod, app.namespace, name(&pod));
         self.admin.crash_pod(&pod);
         true
+    }
+
+    /// A pod of the app that is ready.
+    pub(super) fn ready_pod(&self, app: &App) -> Option<Value> {
+        let mut pods = self.admin.list("Pod", Some(app.namespace)).into_iter();
+        pods.find(|pod| is_ready_pod_of(app, pod))
+    }
+
+    /// The token that a pod of the app finds in its volume.
+    pub(super) fn token_of(&self, app: &App) -> Option<Secret> {
+        let pod = self.ready_pod(app)?;
+        self.tokens.for_pod(app.namespace, name(&pod), &[])
     }
 
     /// The API server refuses connections and breaks those it has.
@@ -160,12 +180,17 @@ fn reference(wish: &Wish) -> ObjectRef {
     ObjectRef::new(resource, key.namespace, key.name)
 }
 
-/// The name of a pod, if it is the app's and ready.
-fn ready_pod_of<'a>(app: &App, pod: &'a Value) -> Option<&'a str> {
-    let list = |value: &'a Value| value.as_array().into_iter().flatten();
-    let is_owned = list(&pod["metadata"]["ownerReferences"]).any(|owner| owner["name"] == app.name);
-    let is_ready = list(&pod["status"]["conditions"])
-        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
-    let name = pod["metadata"]["name"].as_str();
-    name.filter(|_| is_owned && is_ready)
+fn is_ready_pod_of(app: &App, pod: &Value) -> bool {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let is_owned = list(&pod["metadata"]["ownerReferences"])
+        .iter()
+        .any(|owner| owner["name"] == app.name);
+    is_owned
+        && list(&pod["status"]["conditions"])
+            .iter()
+            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
 }

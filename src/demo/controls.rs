@@ -48,6 +48,10 @@ enum Next {
     Undoing(Wish),
     SettingAside(Wish),
     Reports(App),
+    Refusal {
+        thief: App,
+        victim: App,
+    },
     Reopening,
     Silence,
     /// krane knows already.
@@ -82,14 +86,18 @@ impl Hands {
             .ok_or_else(|| self.nothing())
     }
 
-    /// Some app that is well.
-    fn app(&self) -> Result<App, DemoError> {
+    /// The apps that are well.
+    fn apps(&self) -> impl Iterator<Item = App> {
         let wishes = self.stage.well().into_iter();
-        let mut apps = wishes.filter_map(|wish| match wish {
+        wishes.filter_map(|wish| match wish {
             Wish::App(app) => Some(app),
             Wish::Sentinel(_) | Wish::Policy(_) => None,
-        });
-        apps.next().ok_or_else(|| self.nothing())
+        })
+    }
+
+    /// Some app that is well.
+    fn app(&self) -> Result<App, DemoError> {
+        self.apps().next().ok_or_else(|| self.nothing())
     }
 
     fn nothing(&self) -> DemoError {
@@ -153,6 +161,25 @@ impl Hands {
             you: format!("crash a pod of {}", app.name),
             done: format!("a pod of {} was crashed", app.name),
             next: Next::Reports(app),
+        })
+    }
+
+    fn steal(&self) -> Result<Deed, DemoError> {
+        let mut apps = self.apps();
+        let (Some(thief), Some(victim)) = (apps.next(), apps.next()) else {
+            return Err(self.nothing());
+        };
+        Ok(Deed {
+            event: "stole",
+            you: format!(
+                "have a pod of {} ask for the secrets of {}",
+                thief.name, victim.name
+            ),
+            done: format!(
+                "a pod of {} asked for the secrets of {}",
+                thief.name, victim.name
+            ),
+            next: Next::Refusal { thief, victim },
         })
     }
 
@@ -236,6 +263,9 @@ impl Hands {
                     tell(stage.reported_missing(&app).await);
                     tell(stage.reported_back(&app).await);
                 }
+                Next::Refusal { thief, victim } => {
+                    tell(stage.theft_refused(&thief, &victim).await);
+                }
                 Next::Reopening => tell(stage.reopened().await),
                 Next::Silence => stage.silence_noticed().await.into_iter().for_each(tell),
                 Next::Nothing => {}
@@ -270,6 +300,11 @@ impl DemoControls for Hands {
                 DemoAction::CrashPod,
                 "Crash a pod",
                 "krane reports what is left, and reports again when it is back.",
+            ),
+            button(
+                DemoAction::StealSecrets,
+                "Steal secrets",
+                "A pod asks for those of another app; krane knows whose its token is.",
             ),
             button(
                 DemoAction::CutStream,
@@ -311,6 +346,7 @@ impl DemoControls for Hands {
             DemoAction::PoisonState => self.poison()?,
             DemoAction::EditObject => self.edit()?,
             DemoAction::CrashPod => self.crash()?,
+            DemoAction::StealSecrets => self.steal()?,
             DemoAction::TakeApiServerAway => self.take_api_server_away(),
             DemoAction::Restore => self.restore(),
         };

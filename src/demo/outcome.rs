@@ -6,7 +6,7 @@ use krane_domain::backlog::InTrouble;
 use krane_domain::ids::{Controller, WorkKey};
 use krane_sim::control_plane::Kind;
 
-use super::stage::Stage;
+use super::stage::{Stage, VARIABLES};
 use super::wish::{App, Wish, count};
 
 /// What krane did, and how long that took; no time when it did not come to it.
@@ -115,6 +115,28 @@ impl Stage {
         let took = self.until(|| self.broken_watches() > 0).await;
         let what = "sees no change any more, backs off and keeps trying";
         Outcome::new("noticed", what, took)
+    }
+
+    /// A pod of the app has its own secrets.
+    pub(super) async fn served(&self, app: &App) -> Outcome {
+        let took = self.fetched(app).await;
+        let what = format!(
+            "gives it {}, for the API server confirms its token",
+            VARIABLES.join(" and ")
+        );
+        Outcome::new("served", what, took)
+    }
+
+    /// A pod that asked for another app's secrets has none.
+    pub(super) async fn theft_refused(&self, thief: &App, victim: &App) -> Outcome {
+        let before = self.secrets.vault_calls();
+        let took = self.refused(thief, victim).await;
+        let mut what = format!("refuses it: that token is of a pod of {}", thief.name);
+        // Another pod may have been served meanwhile.
+        if self.secrets.vault_calls() == before {
+            what += "; the vault was not even asked";
+        }
+        Outcome::new("refused", what, took)
     }
 
     /// All that a visitor had taken away is made good.

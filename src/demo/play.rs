@@ -36,6 +36,8 @@ impl Act {
             | Self::Mend(_)
             | Self::Edit(_)
             | Self::Crash(_)
+            | Self::Fetch(_)
+            | Self::Steal { .. }
             | Self::Kill(_) => Duration::from_secs(2),
         }
     }
@@ -65,6 +67,8 @@ impl Play<'_> {
             Act::Mend(wish) => self.mend(wish).await,
             Act::Edit(wish) => self.edit(wish).await,
             Act::Crash(app) => self.crash(app).await,
+            Act::Fetch(app) => self.fetch(app).await,
+            Act::Steal { thief, victim } => self.steal(thief, victim).await,
             Act::ControlPlaneAway { edited, changed } => {
                 self.without_control_plane(edited, changed).await
             }
@@ -224,6 +228,23 @@ impl Play<'_> {
         self.tell(&missing)?;
         let back = self.stage.reported_back(app).await;
         self.tell(&back)
+    }
+
+    async fn fetch(&self, app: &App) -> Told {
+        let what = format!("a pod of {} asks krane for its secrets", app.name);
+        self.say(Who::Cluster, "asked", &what)?;
+        let outcome = self.stage.served(app).await;
+        self.tell(&outcome)
+    }
+
+    async fn steal(&self, thief: &App, victim: &App) -> Told {
+        let what = format!(
+            "a pod of {} asks for the secrets of {}",
+            thief.name, victim.name
+        );
+        self.say(Who::Cluster, "stole", &what)?;
+        let outcome = self.stage.theft_refused(thief, victim).await;
+        self.tell(&outcome)
     }
 
     async fn without_control_plane(&self, edited: &App, changed: &App) -> Told {

@@ -37,6 +37,10 @@ pub(super) enum Act {
     Edit(Wish),
     /// A pod of the app crashes.
     Crash(App),
+    /// A pod of the app asks krane for its secrets.
+    Fetch(App),
+    /// A pod of one app asks for the secrets of another.
+    Steal { thief: App, victim: App },
     /// The control plane goes away; meanwhile somebody edits the first app, and in the end the
     /// control plane wants the second one as it is here.
     ControlPlaneAway { edited: App, changed: App },
@@ -62,6 +66,8 @@ impl Act {
             | Self::Mend(_)
             | Self::Edit(_)
             | Self::Crash(_)
+            | Self::Fetch(_)
+            | Self::Steal { .. }
             | Self::Kill(_) => false,
         }
     }
@@ -69,9 +75,14 @@ impl Act {
     /// What the act takes for well.
     pub(super) fn about(&self) -> Vec<Wish> {
         match self {
-            Self::Release(app) | Self::Scale(app) | Self::Crash(app) | Self::ApiServerAway(app) => {
+            Self::Release(app)
+            | Self::Scale(app)
+            | Self::Crash(app)
+            | Self::Fetch(app)
+            | Self::ApiServerAway(app) => {
                 vec![app.clone().into()]
             }
+            Self::Steal { thief, victim } => vec![thief.clone().into(), victim.clone().into()],
             Self::Roll(sentinel) | Self::Resize(sentinel) => vec![sentinel.clone().into()],
             Self::Poison(wish) | Self::Mend(wish) | Self::Edit(wish) => vec![wish.clone()],
             Self::ControlPlaneAway { edited, changed } => {
@@ -204,6 +215,17 @@ impl Script {
         self.apps[index].clone()
     }
 
+    fn theft(&mut self) -> Act {
+        let thief = self.untouched();
+        let victim = loop {
+            let victim = self.untouched();
+            if victim != thief {
+                break victim;
+            }
+        };
+        Act::Steal { thief, victim }
+    }
+
     fn policy(&mut self) -> Wish {
         let [ingress, egress] = self.untouched().policies();
         let policy = if self.chance.bool() { ingress } else { egress };
@@ -246,30 +268,32 @@ impl Iterator for Script {
         self.beat += 1;
         Some(match beat {
             0 => Act::Release(self.released()),
-            1 => Act::Edit(self.untouched().into()),
-            2 => {
+            1 => Act::Fetch(self.untouched()),
+            2 => self.theft(),
+            3 => Act::Edit(self.untouched().into()),
+            4 => {
                 let victim = self.victim();
                 self.poisoned = Some(victim.clone());
                 Act::Poison(victim)
             }
-            3 => Act::Scale(self.scaled()),
-            4 => match self.poisoned.take() {
+            5 => Act::Scale(self.scaled()),
+            6 => match self.poisoned.take() {
                 Some(wish) => Act::Mend(wish),
                 None => Act::Edit(self.untouched().into()),
             },
-            5 => Act::Edit(self.policy()),
-            6 => Act::Crash(self.untouched()),
-            7 => Act::ControlPlaneAway {
+            7 => Act::Edit(self.policy()),
+            8 => Act::Crash(self.untouched()),
+            9 => Act::ControlPlaneAway {
                 edited: self.untouched(),
                 changed: self.scaled(),
             },
-            8 => {
+            10 => {
                 self.kills += 1;
                 Act::Kill(VICTIMS[self.kills % VICTIMS.len()])
             }
-            9 => self.appear(1),
-            10 => self.sentinel(),
-            11 => Act::ApiServerAway(self.released()),
+            11 => self.appear(1),
+            12 => self.sentinel(),
+            13 => Act::ApiServerAway(self.released()),
             _ => {
                 self.beat = 0;
                 self.rounds += 1;

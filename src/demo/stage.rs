@@ -1,5 +1,6 @@
 //! The demo's world while it plays: what is wanted, what is there, and how one waits for the other.
 
+mod secrets;
 mod wanted;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use super::cluster::DemoCluster;
 use super::summary::{Score, Summary};
 use super::wish::Wish;
 use crate::run::Running;
+pub(super) use secrets::{Requests, Secrets, VARIABLES};
 use wanted::Wanted;
 
 /// How often a wait looks again: shorter than anybody notices.
@@ -33,6 +35,7 @@ const REST: Duration = Duration::from_secs(15);
 pub(super) struct Stage {
     pub(super) control: ControlPlane,
     pub(super) cluster: DemoCluster,
+    pub(super) secrets: Secrets,
     agent: OnceLock<Running>,
     wanted: Mutex<BTreeMap<ObjectKey, Wanted>>,
     /// Whether a visitor has taken something away.
@@ -44,10 +47,11 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(control: ControlPlane, cluster: DemoCluster) -> Self {
+    pub(super) fn new(control: ControlPlane, cluster: DemoCluster, secrets: Secrets) -> Self {
         Self {
             control,
             cluster,
+            secrets,
             agent: OnceLock::new(),
             wanted: Mutex::default(),
             is_disturbed: AtomicBool::new(false),
@@ -243,6 +247,10 @@ impl Stage {
                 trouble.key, trouble.trouble.problem
             ));
         }
+        let secrets = self.secrets.requests();
+        if secrets.leaked > 0 {
+            open.push("a pod got the secrets of another app".to_owned());
+        }
         let cursors = self
             .stores()
             .iter()
@@ -261,6 +269,7 @@ impl Stage {
             apps,
             sentinels,
             policies,
+            secrets,
             reports_delivered: reports.values().map(|told| u64::from(told.count)).sum(),
             quarantined: quarantine.len() - expected,
             poisoned: expected,

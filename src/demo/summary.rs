@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::stage::Requests;
+
 /// What became of one kind of things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Score {
@@ -41,6 +43,8 @@ pub(super) struct Summary {
     pub(super) sentinels: Score,
     /// The policies between them, of which nothing is to be reported.
     pub(super) policies: Score,
+    /// What came of pods that asked for secrets.
+    pub(super) secrets: Requests,
     /// Reports the control plane took.
     pub(super) reports_delivered: u64,
     /// States in quarantine that nobody poisoned on purpose.
@@ -63,6 +67,7 @@ impl Summary {
             apps,
             sentinels,
             policies,
+            secrets,
             reports_delivered,
             restarts,
             ..
@@ -71,8 +76,23 @@ impl Summary {
             0 => String::new(),
             count => format!(" · {count} set aside"),
         };
+        let some = |count: u64, words: String| match count {
+            0 => String::new(),
+            _ => format!(" · {words}"),
+        };
+        let served = some(
+            secrets.served,
+            format!("secrets for {}", many(secrets.served, "pod")),
+        );
+        let thieves = some(
+            secrets.refused,
+            match secrets.refused {
+                1 => "1 thief refused".to_owned(),
+                count => format!("{count} thieves refused"),
+            },
+        );
         format!(
-            "{}, {} and {} in place and reported · {} in {} · {} · {}{aside}",
+            "{}, {} and {} in place and reported · {} in {} · {} · {}{served}{thieves}{aside}",
             apps.words("app", "apps"),
             sentinels.words("sentinel", "sentinels"),
             policies.words("policy", "policies"),
@@ -94,7 +114,7 @@ fn many(count: impl std::fmt::Display, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Score, Summary};
+    use super::{Requests, Score, Summary};
 
     #[test]
     fn one_is_no_plural() {
@@ -116,6 +136,7 @@ mod tests {
                 in_place: 1,
                 reported: 2,
             },
+            secrets: Requests::default(),
             reports_delivered: 2,
             quarantined: 0,
             poisoned: 0,

@@ -4,6 +4,7 @@ use std::io;
 
 use super::narrator::Narrator;
 use super::script::Act;
+use super::stage::Requests;
 use super::wish::{App, Sentinel, Wish};
 use super::*;
 use crate::admin::actions::{DemoAction, DemoError as ActionError};
@@ -141,6 +142,7 @@ fn every_button_is_another_action() {
         let stage = Arc::new(Stage::new(
             ControlPlane::start(TOKEN).await.unwrap(),
             DemoCluster::new(1, KEPT),
+            Secrets::new(SimVault::default(), (Ipv4Addr::LOCALHOST, 0).into()),
         ));
         let narrator = Narrator::new(Format::Json, Box::new(io::sink()));
         Hands::new(stage, Arc::new(narrator))
@@ -199,6 +201,28 @@ async fn what_comes_of_an_action_is_said_after_it() {
     assert!(said.contains("\nkrane has everything in place"), "{said}");
     while late.changed().await.is_ok() {}
     assert!(late.borrow().contains("undoes it"));
+}
+
+#[tokio::test]
+async fn a_pod_gets_its_own_secrets_and_nobody_elses() {
+    let visit = visit().await;
+    let apps = visit.apps();
+    assert!(visit.stage.fetched(&apps[0]).await.is_some());
+    let said = all_said(&visit, DemoAction::StealSecrets).await;
+    let start = format!(
+        "a pod of {} asked for the secrets of {}\nkrane refuses it",
+        apps[0].name, apps[1].name
+    );
+    assert!(said.starts_with(&start), "{said}");
+    assert!(said.contains("the vault was not even asked"), "{said}");
+    let summary = visit.stage.summary(5, Duration::ZERO, 0);
+    let Requests {
+        served,
+        refused,
+        leaked,
+    } = summary.secrets;
+    assert_eq!((served, refused, leaked), (1, 1, 0), "{summary:?}");
+    assert!(summary.ok, "{summary:?}");
 }
 
 #[tokio::test]

@@ -108,12 +108,17 @@ impl World {
     pub(crate) fn with_cluster(
         settings: &Settings,
         cluster: &Arc<dyn Cluster>,
+        secrets: SecretsParts,
         seed: u64,
         registry: &Registry,
     ) -> Result<Self, RunError> {
         let observers = Observers::register(registry).map_err(RunError::Metrics)?;
         let rules = ports::rules(settings, "krane");
-        Self::new(settings, |_| Arc::clone(cluster), rules, seed, &observers)
+        let world = Self::new(settings, |_| Arc::clone(cluster), rules, seed, &observers)?;
+        Ok(Self {
+            secrets: Some(secrets),
+            ..world
+        })
     }
 }
 

@@ -88,7 +88,12 @@ impl Watched {
                 );
             }
             Act::Edit(wish) => self.stays(wish),
-            Act::Crash(app) => self.stays(&app.clone().into()),
+            Act::Crash(app) | Act::Fetch(app) => self.stays(&app.clone().into()),
+            Act::Steal { thief, victim } => {
+                assert_ne!(thief.name, victim.name);
+                self.stays(&thief.clone().into());
+                self.stays(&victim.clone().into());
+            }
             Act::Remove(app) => {
                 self.stays(&app.clone().into());
                 self.there.remove(&Wish::from(app.clone()).key());
@@ -122,12 +127,12 @@ fn every_act_is_about_what_is_there_and_well_and_nothing_stays_bad() {
 
 #[test]
 fn everything_happens_in_two_rounds() {
-    let acts = Script::new(3).take(30);
+    let acts = Script::new(3).take(34);
     let kinds: BTreeSet<_> = acts
         .map(|act| {
             let words = format!("{act:?}");
             words.split([' ', '(']).next().map(str::to_owned)
         })
         .collect();
-    assert_eq!(kinds.len(), 14, "{kinds:?}");
+    assert_eq!(kinds.len(), 16, "{kinds:?}");
 }

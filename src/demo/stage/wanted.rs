@@ -3,7 +3,7 @@
 use krane_domain::ids::Controller;
 use krane_domain::labels;
 use krane_proto::ctrl::v1::{ApplyCiliumNetworkPolicy, ApplyDeployment, ApplySentinel, Health};
-use krane_sim::control_plane::{ControlPlane, Report, Status, samples};
+use krane_sim::control_plane::{Report, Status, samples};
 use serde_json::{Value, json};
 
 use super::Stage;
@@ -31,7 +31,7 @@ impl Stage {
             };
             self.wanted.lock().insert(wish.key(), wanted);
         }
-        push(&self.control, &wishes);
+        self.push(&wishes);
     }
 
     /// The control plane wants of this what no cluster can do.
@@ -42,7 +42,7 @@ impl Stage {
         let no_image = || "no image at all".to_owned();
         match wish {
             Wish::App(app) => {
-                let mut message = deployment(app);
+                let mut message = self.deployment(app);
                 message.image = no_image();
                 self.control.push(samples::apply(message));
             }
@@ -80,7 +80,7 @@ impl Stage {
         let key = wish.key();
         match wish {
             Wish::App(app) => {
-                self.control.push(samples::delete(&deployment(app)));
+                self.control.push(samples::delete(&self.deployment(app)));
             }
             Wish::Sentinel(_) => {
                 self.control.push(samples::delete_sentinel(&key.name));
@@ -177,6 +177,35 @@ impl Stage {
     pub(in crate::demo) fn is_told_gone(&self, app: &App) -> bool {
         self.control.look(|seen| seen.deleted(app.name))
     }
+
+    fn push(&self, wishes: &[Wish]) {
+        let apps = wishes.iter().filter_map(|wish| match wish {
+            Wish::App(app) => Some(samples::apply(self.deployment(app))),
+            Wish::Sentinel(_) | Wish::Policy(_) => None,
+        });
+        self.control.push_all(apps);
+        let sentinels = wishes.iter().filter_map(|wish| match wish {
+            Wish::Sentinel(sentinel) => Some(samples::apply_sentinel(self::sentinel(sentinel))),
+            Wish::App(_) | Wish::Policy(_) => None,
+        });
+        self.control.push_all(sentinels);
+        let policies = wishes.iter().filter_map(|wish| match wish {
+            Wish::Policy(policy) => Some(samples::apply_policy(self::policy(policy, PORT))),
+            Wish::App(_) | Wish::Sentinel(_) => None,
+        });
+        self.control.push_all(policies);
+    }
+
+    fn deployment(&self, app: &App) -> ApplyDeployment {
+        let sample = samples::deployment(app.namespace, app.name);
+        let blob = self.secrets.blob(app, &sample.environment_id);
+        ApplyDeployment {
+            image: app.image(),
+            replicas: replicas(app.replicas),
+            encrypted_environment_variables: blob,
+            ..sample
+        }
+    }
 }
 
 /// The port of all apps.
@@ -194,34 +223,8 @@ const fn health(sentinel: &Sentinel, available: i64) -> Health {
     }
 }
 
-fn push(control: &ControlPlane, wishes: &[Wish]) {
-    let apps = wishes.iter().filter_map(|wish| match wish {
-        Wish::App(app) => Some(samples::apply(deployment(app))),
-        Wish::Sentinel(_) | Wish::Policy(_) => None,
-    });
-    control.push_all(apps);
-    let sentinels = wishes.iter().filter_map(|wish| match wish {
-        Wish::Sentinel(sentinel) => Some(samples::apply_sentinel(self::sentinel(sentinel))),
-        Wish::App(_) | Wish::Policy(_) => None,
-    });
-    control.push_all(sentinels);
-    let policies = wishes.iter().filter_map(|wish| match wish {
-        Wish::Policy(policy) => Some(samples::apply_policy(self::policy(policy, PORT))),
-        Wish::App(_) | Wish::Sentinel(_) => None,
-    });
-    control.push_all(policies);
-}
-
 fn replicas(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
-}
-
-fn deployment(app: &App) -> ApplyDeployment {
-    ApplyDeployment {
-        image: app.image(),
-        replicas: replicas(app.replicas),
-        ..samples::deployment(app.namespace, app.name)
-    }
 }
 
 /// The ids are those of the apps behind it.
