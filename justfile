@@ -24,6 +24,10 @@ test-domain *ARGS:
 sim *ARGS:
     scripts/sim {{ARGS}}
 
+# Whatever reads bytes from outside against hostile input, 5 s per target; KRANE_FUZZ_SECONDS=600 for longer
+fuzz *ARGS:
+    scripts/fuzz {{ARGS}}
+
 # krane against a real Kubernetes control plane on this machine
 e2e *ARGS:
     scripts/e2e {{ARGS}}

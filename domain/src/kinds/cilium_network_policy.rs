@@ -1,6 +1,8 @@
 //! Network policies as the control plane writes them: what they say is its business, what they are
 //! called, where they are and whose they are is krane's.
 
+#[cfg(test)]
+mod fuzz;
 mod render;
 #[cfg(test)]
 mod tests;

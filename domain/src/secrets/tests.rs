@@ -1,5 +1,7 @@
 //! Who is given secrets, and everybody who is not.
 
+mod fuzz;
+
 use std::collections::BTreeMap;
 
 use base64::Engine;

@@ -170,6 +170,49 @@ mod tests {
         serde_json::from_str::<Answer>(json).map(|answer| answer.status.into())
     }
 
+    mod fuzz {
+        use krane_domain::secrets::identify;
+        use krane_testfuzz::Fuzz;
+
+        use super::*;
+
+        /// Whatever an answer is: nobody is believed who is not said to be who he is.
+        #[test]
+        fn no_answer_makes_a_pod_of_somebody_who_is_not_authenticated() {
+            let fuzz = Fuzz::new("TokenReview")
+                .document(
+                    r#"{"kind":"TokenReview","status":{"authenticated":true,"audiences":["krane"],
+                        "user":{"username":"system:serviceaccount:ns:default","groups":["g"],
+                        "extra":{"authentication.kubernetes.io/pod-name":["p"],
+                        "authentication.kubernetes.io/pod-uid":["u"]}}}}"#,
+                )
+                .document(r#"{"status":{"authenticated":false,"error":"expired"}}"#)
+                .words([
+                    "null",
+                    "true",
+                    "false",
+                    "[]",
+                    "{}",
+                    "\"\"",
+                    "[\"p\",\"q\"]",
+                    "\"system:node:x\"",
+                ]);
+            fuzz.run(|input| {
+                let Ok(answer) = serde_json::from_slice::<Answer>(input) else {
+                    return;
+                };
+                let review = Review::from(answer.status);
+                for audience in [None, Some("krane")] {
+                    if let Ok(identity) = identify(&review, audience) {
+                        assert_eq!(review.authenticated, Some(true));
+                        assert!(!identity.pod.is_empty() && !identity.uid.is_empty());
+                        assert!(audience.is_none_or(|it| review.audiences.iter().any(|a| a == it)));
+                    }
+                }
+            });
+        }
+    }
+
     #[test]
     fn an_audience_is_sent_and_none_is_left_out() {
         let token = Secret::new("t\"\\".to_owned());

@@ -1,6 +1,7 @@
 //! The adapter against requests good and hostile, without a socket.
 
 mod bodies;
+mod fuzz;
 mod headers;
 
 use std::collections::BTreeMap;

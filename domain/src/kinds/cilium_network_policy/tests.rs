@@ -6,7 +6,7 @@ use crate::kinds::{Desired, Rules, WantedKind};
 use crate::testing::fields_of;
 
 /// As the control plane sends one for each deployment.
-fn policy() -> Value {
+pub(super) fn policy() -> Value {
     json!({
         "apiVersion": "cilium.io/v2",
         "kind": "CiliumNetworkPolicy",
@@ -32,7 +32,7 @@ fn policy() -> Value {
     })
 }
 
-fn input(policy: &Value) -> PolicyInput {
+pub(super) fn input(policy: &Value) -> PolicyInput {
     PolicyInput {
         k8s_namespace: "abcdefgh".to_owned(),
         k8s_name: "sentinel-ingress-to-dep-1".to_owned(),
@@ -41,7 +41,7 @@ fn input(policy: &Value) -> PolicyInput {
     }
 }
 
-fn rules() -> Rules {
+pub(super) fn rules() -> Rules {
     Rules::new("unkey")
 }
 

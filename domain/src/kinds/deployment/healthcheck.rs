@@ -1,6 +1,8 @@
 //! The healthcheck JSON of a deployment, and the probe it becomes.
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;

@@ -1,5 +1,7 @@
 //! Bytes in, bytes out, for one region.
 
+mod fuzz;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

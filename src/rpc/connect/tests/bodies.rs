@@ -13,8 +13,8 @@ use super::{APPLY, CANARY, ECHO, check_error, json, post};
 use crate::rpc::connect::{DISCARDED, LARGEST_REQUEST};
 
 /// `{encrypted_blob: "{}", environment_id: "env_1", token: "t", deployment_id: "d_1"}`
-const GOLDEN: &[u8] = b"\x0a\x02{}\x12\x05env_1\x1a\x01t\x22\x03d_1";
-const GOLDEN_JSON: &str =
+pub(super) const GOLDEN: &[u8] = b"\x0a\x02{}\x12\x05env_1\x1a\x01t\x22\x03d_1";
+pub(super) const GOLDEN_JSON: &str =
     r#"{"encryptedBlob":"e30=","environmentId":"env_1","token":"t","deploymentId":"d_1"}"#;
 const ANSWER: &[u8] =
     b"\x0a\x0a\x0a\x04BLOB\x12\x02{}\x0a\x11\x0a\x0aDEPLOYMENT\x12\x03d_1\x0a\x14\x0a\x0bENVIRONMENT\x12\x05env_1";

@@ -1,5 +1,7 @@
 //! The format, its test vector, and what must not get through.
 
+mod fuzz;
+
 use std::sync::LazyLock;
 
 use base64::Engine as _;
