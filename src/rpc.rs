@@ -6,6 +6,7 @@ pub mod connect;
 pub mod health;
 pub mod port;
 pub mod reflection;
+mod room;
 pub mod scheduler;
 pub mod secrets;
 pub mod serve;

@@ -1,7 +1,7 @@
 //! The calls of the RPC port: how many may run at once, and how each of them ended.
 
+mod admission;
 mod follow;
-mod room;
 #[cfg(test)]
 mod tests;
 
@@ -9,20 +9,15 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use axum::body::Body;
+use http::Request;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
 use crate::codes;
-use room::{Place, Room};
-
-/// Calls of one server at once. More are refused until some have ended.
-pub const MOST_CALLS: usize = 512;
-/// Calls of one sender at once, so that no pod takes the room of all.
-pub const MOST_CALLS_OF_ONE: usize = 128;
-
-/// Probes are answered however busy the server is.
-const ALWAYS_ANSWERED: &str = "/grpc.health.v1.Health/";
+use admission::{Admission, Rooms};
+pub use admission::{MOST_CALLS, MOST_CALLS_OF_ONE};
 
 /// The metrics of all calls, for every incarnation of the server.
 #[derive(Clone, Debug)]
@@ -62,7 +57,7 @@ pub struct Calls {
     families: CallFamilies,
     /// Paths; others are not counted, for anybody can make them up.
     procedures: Arc<BTreeSet<&'static str>>,
-    room: Room,
+    rooms: Rooms,
 }
 
 impl Calls {
@@ -71,24 +66,18 @@ impl Calls {
         Self {
             families,
             procedures: Arc::new(procedures.into_iter().collect()),
-            room: Room::new(MOST_CALLS, MOST_CALLS_OF_ONE),
+            rooms: Rooms::new(),
         }
     }
 
     /// A call of this path begins, unless it is none.
     pub(super) fn begin(&self, path: &str, peer: Option<IpAddr>) -> Option<Call> {
         let path = *self.procedures.get(path)?;
-        let place = if path.starts_with(ALWAYS_ANSWERED) {
-            Some(None)
-        } else {
-            self.room.enter(peer).map(Some)
-        };
         Some(Call {
             method: path.trim_start_matches('/'),
             families: self.families.clone(),
             began: Instant::now(),
-            has_room: place.is_some(),
-            _place: place.flatten(),
+            admission: self.rooms.admission(path, peer),
             code: Code::Cancelled,
         })
     }
@@ -100,20 +89,16 @@ pub(super) struct Call {
     method: &'static str,
     families: CallFamilies,
     began: Instant,
-    has_room: bool,
-    _place: Option<Place>,
+    /// What it holds it gives back with itself.
+    admission: Admission,
     /// How it ends unless somebody knows better: its caller gave it up.
     code: Code,
 }
 
 impl Call {
-    /// Whether it may run; if not, the error to answer.
-    pub(super) fn admitted(&self) -> Result<(), Status> {
-        if self.has_room {
-            Ok(())
-        } else {
-            Err(Status::unavailable("too many calls at once"))
-        }
+    /// The request as its handler is to read it, or why it gets none.
+    pub(super) fn receive(&self, request: Request<Body>) -> Result<Request<Body>, Status> {
+        self.admission.receive(request)
     }
 }
 

@@ -67,6 +67,11 @@ where
     })
 }
 
+/// A route that says why there is nothing of this name.
+pub(super) fn unimplemented(text: &'static str) -> MethodRouter {
+    post(async move || refusal(&Status::unimplemented(text)))
+}
+
 async fn answer<Q, A, F>(
     request: Request<Body>,
     handler: impl FnOnce(tonic::Request<Q>) -> F + Send,
@@ -141,7 +146,7 @@ pub(super) fn too_large() -> Status {
 fn unreadable(error: axum::Error) -> Status {
     Status::try_from_error(error.into())
         .ok()
-        .filter(|status| status.code() == Code::DeadlineExceeded)
+        .filter(|status| matches!(status.code(), Code::DeadlineExceeded | Code::Unavailable))
         .unwrap_or_else(|| Status::cancelled("the request was not sent to its end"))
 }
 

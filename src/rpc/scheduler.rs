@@ -9,6 +9,10 @@ mod tests;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::State as AxumState;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response as HttpResponse;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use krane_actors::scheduler::SchedulerDesk;
@@ -21,7 +25,9 @@ use krane_proto::krane::v1::{
     WatchRequest,
 };
 use tokio_util::sync::CancellationToken;
-use tonic::metadata::{MetadataMap, MetadataValue};
+use tonic::metadata::MetadataMap;
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
 use tonic::{Code, Request, Response, Status};
 
 use super::connect::{self, LARGEST_REQUEST};
@@ -37,13 +43,14 @@ pub const METHODS: [&str; 6] = [
     APPLY_SENTINEL,
     DELETE_SENTINEL,
     SCRAPE,
-    "/krane.v1.SchedulerService/Watch",
+    WATCH,
 ];
 
 const APPLY_DEPLOYMENT: &str = "/krane.v1.SchedulerService/ApplyDeployment";
 const DELETE_DEPLOYMENT: &str = "/krane.v1.SchedulerService/DeleteDeployment";
 const APPLY_SENTINEL: &str = "/krane.v1.SchedulerService/ApplySentinel";
 const DELETE_SENTINEL: &str = "/krane.v1.SchedulerService/DeleteSentinel";
+const WATCH: &str = "/krane.v1.SchedulerService/Watch";
 const SCRAPE: &str = "/krane.v1.SchedulerService/ScrapeOpenApiSchema";
 
 /// The service of one incarnation of the server.
@@ -66,8 +73,17 @@ impl Scheduler {
     }
 
     /// The service over gRPC.
-    pub fn grpc(&self) -> SchedulerServiceServer<Self> {
-        SchedulerServiceServer::new(self.clone()).max_decoding_message_size(LARGEST_REQUEST)
+    pub fn grpc(
+        &self,
+    ) -> InterceptedService<SchedulerServiceServer<Self>, impl Interceptor + Clone + use<>> {
+        let service =
+            SchedulerServiceServer::new(self.clone()).max_decoding_message_size(LARGEST_REQUEST);
+        let it = self.clone();
+        // Before a byte of the message is read.
+        InterceptedService::new(service, move |request: Request<()>| {
+            it.authorize(request.metadata())?;
+            Ok(request)
+        })
     }
 
     /// The service over Connect, but for `Watch`.
@@ -84,12 +100,22 @@ impl Scheduler {
             .route(APPLY_SENTINEL, apply_sentinel)
             .route(DELETE_SENTINEL, delete_sentinel)
             .route(SCRAPE, scrape)
+            .route(
+                WATCH,
+                connect::unimplemented("Watch is a stream: call it over gRPC"),
+            )
+            .route_layer(from_fn_with_state(service(), guard))
     }
 
     fn authorize(&self, metadata: &MetadataMap) -> Result<(), Status> {
-        let given = metadata.get("authorization").map(MetadataValue::as_bytes);
-        let token = self.token.as_ref().map(SecretSource::current);
-        if access::is_authorized(given, token.as_ref()) {
+        let mut given = metadata.get_all("authorization").iter();
+        // Of two of them, one in between may have read the other.
+        let given = match (given.next(), given.next()) {
+            (Some(only), None) => Some(only.as_bytes()),
+            _ => None,
+        };
+        let token = || self.token.as_ref().map(SecretSource::current);
+        if given.is_some() && access::is_authorized(given, token().as_ref()) {
             Ok(())
         } else {
             let text = "send the token of krane's setting scheduler.token as a bearer; while that \
@@ -104,14 +130,17 @@ impl Scheduler {
         request: Request<M>,
         meaning: impl FnOnce(M) -> Call,
     ) -> Result<Response<A>, Status> {
-        self.authorize(request.metadata())?;
         let call = meaning(request.into_inner());
         // Names of any length come over the wire.
         let what = words::cut(format!("{call:?}"));
         let done = self.desk.call(call).await;
         match &done {
             Ok(()) => tracing::info!(call = what, "scheduler: done"),
-            Err(failure) => tracing::warn!(call = what, %failure, "scheduler: not done"),
+            Err(failure) if failure.kind == CallFailureKind::Internal => {
+                tracing::error!(call = what, %failure, "scheduler: not done, a defect of krane");
+            }
+            // Its caller is told, and can make as many of them as it likes.
+            Err(failure) => tracing::info!(call = what, %failure, "scheduler: not done"),
         }
         done.map_err(status)?;
         Ok(Response::new(A::default()))
@@ -152,9 +181,8 @@ impl SchedulerService for Scheduler {
 
     async fn watch(
         &self,
-        request: Request<WatchRequest>,
+        _request: Request<WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        self.authorize(request.metadata())?;
         let states = self.desk.watch().await.map_err(status)?;
         let states = states.map(|next| next.map(|state| messages::state(&state)).map_err(status));
         // After an error of the stream itself nobody reads on to this one.
@@ -168,11 +196,23 @@ impl SchedulerService for Scheduler {
     /// Never: krane fetches no address of a tenant.
     async fn scrape_open_api_schema(
         &self,
-        request: Request<ScrapeOpenApiSchemaRequest>,
+        _request: Request<ScrapeOpenApiSchemaRequest>,
     ) -> Result<Response<ScrapeOpenApiSchemaResponse>, Status> {
-        self.authorize(request.metadata())?;
         let text = "krane fetches nothing from workloads; ask the workload itself";
         Err(Status::unimplemented(text))
+    }
+}
+
+/// Lets a request over Connect through that brings the token, before a byte of its body is read.
+async fn guard(
+    AxumState(it): AxumState<Scheduler>,
+    request: http::Request<Body>,
+    next: Next,
+) -> HttpResponse {
+    let headers = MetadataMap::from_headers(request.headers().clone());
+    match it.authorize(&headers) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => connect::refusal(&refused),
     }
 }
 

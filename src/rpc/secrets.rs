@@ -35,6 +35,12 @@ pub fn connect(desk: Arc<dyn SecretsDesk>) -> Router {
     Router::new().route(DECRYPT, decrypt)
 }
 
+/// What pods are told where there is nobody to ask.
+pub fn without_a_vault() -> Router {
+    let text = "this krane has no vault: set vault.url, or vault.master_keys and vault.s3";
+    Router::new().route(DECRYPT, connect::unimplemented(text))
+}
+
 /// Hands requests to the desk, and tells its callers no more than they may know.
 #[derive(Clone)]
 pub struct Secrets {

@@ -29,8 +29,12 @@ use pace::Unstalled;
 use protocol::{Protocol, detect};
 use tasks::OwnedTasks;
 
+use super::room::Room;
+
 /// Connections of one listener; at this number it stops accepting.
 const MOST_CONNECTIONS: usize = 4_096;
+/// Of one sender; its further ones are closed at once, so that others and probes get through.
+const MOST_CONNECTIONS_OF_ONE: usize = 256;
 /// Requests in flight on one HTTP/2 connection.
 const MOST_STREAMS: u32 = 256;
 /// Bytes of the header of one request, in either version of HTTP.
@@ -44,7 +48,8 @@ const PING_LIMIT: Duration = Duration::from_secs(20);
 /// How long a server waits for its peers.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// From the connection, or the end of a request, to the end of the next request's header.
+    /// From the connection, or the end of a request, to the end of the next request's header; over
+    /// HTTP/2, how long a connection may have no request.
     pub header: Duration,
     /// From the header of a request to the end of its body.
     pub body: Duration,
@@ -88,6 +93,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let tls = tls.map(TlsAcceptor::from);
+    let room = Room::new(MOST_CONNECTIONS, MOST_CONNECTIONS_OF_ONE);
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -98,8 +104,15 @@ pub async fn serve(
                 Ok((stream, address)) => {
                     // A socket of both families shows a peer of the older one as one of the newer.
                     let peer = Peer(address.ip().to_canonical());
+                    let Some(place) = room.enter(Some(peer.0)) else {
+                        continue;
+                    };
                     let (app, tls, shutdown) = (app.clone(), tls.clone(), shutdown.clone());
-                    connections.spawn(connection(stream, peer, app, tls, patience, shutdown));
+                    let served = connection(stream, peer, app, tls, patience, shutdown);
+                    connections.spawn(async {
+                        served.await;
+                        drop(place);
+                    });
                 }
                 Err(error) if is_fatal(&error) => return Err(ServeError::Accept(error)),
                 Err(error) => {
@@ -181,17 +194,25 @@ async fn conversation<S>(
                 .header_read_timeout(patience.header)
                 .max_buf_size(usize::from(LARGEST_HEADER))
                 .serve_connection(stream, service);
-            until(connection, http1::Connection::graceful_shutdown, &shutdown).await
+            let stop = shutdown.cancelled();
+            until(connection, http1::Connection::graceful_shutdown, stop).await
         }
         Protocol::Http2 => {
-            let connection = http2::Builder::new(OwnedTasks::default())
+            let tasks = OwnedTasks::default();
+            let connection = http2::Builder::new(tasks.clone())
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(MOST_STREAMS)
                 .max_header_list_size(u32::from(LARGEST_HEADER))
                 .keep_alive_interval(PING_AFTER)
                 .keep_alive_timeout(PING_LIMIT)
                 .serve_connection(stream, service);
-            until(connection, http2::Connection::graceful_shutdown, &shutdown).await
+            let stop = async {
+                tokio::select! {
+                    () = shutdown.cancelled() => {}
+                    () = tasks.idle_for(patience.header) => {}
+                }
+            };
+            until(connection, http2::Connection::graceful_shutdown, stop).await
         }
     };
     if let Err(error) = result {
@@ -199,16 +220,16 @@ async fn conversation<S>(
     }
 }
 
-/// Lets a connection go on until it ends; from `shutdown` on it takes no more requests.
+/// Lets a connection go on until it ends; from `stop` on it takes no more requests.
 async fn until<C: Future>(
     connection: C,
     finish: impl FnOnce(Pin<&mut C>),
-    shutdown: &CancellationToken,
+    stop: impl Future<Output = ()>,
 ) -> C::Output {
     let mut connection = pin!(connection);
     tokio::select! {
         result = connection.as_mut() => return result,
-        () = shutdown.cancelled() => finish(connection.as_mut()),
+        () = stop => finish(connection.as_mut()),
     }
     connection.await
 }

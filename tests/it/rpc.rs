@@ -5,6 +5,7 @@
     reason = "helpers of tests may fail them"
 )]
 
+mod crowds;
 mod ending;
 mod limits;
 mod protocols;

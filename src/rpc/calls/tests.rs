@@ -3,12 +3,12 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use futures::stream;
-use http::StatusCode;
+use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, StreamBody};
 use prometheus::{Registry, TextEncoder};
 use tonic::{Code, Status};
 
-use super::{CallFamilies, Calls, MOST_CALLS, MOST_CALLS_OF_ONE};
+use super::{Call, CallFamilies, Calls, MOST_CALLS, MOST_CALLS_OF_ONE};
 
 const METHOD: &str = "/krane.v1.SecretsService/DecryptSecretsBlob";
 const PROBE: &str = "/grpc.health.v1.Health/Check";
@@ -129,12 +129,13 @@ fn beyond_the_limit_calls_are_refused_and_probes_are_not() {
     let mut running: Vec<_> = (0..MOST_CALLS)
         .map(|index| begin(index / MOST_CALLS_OF_ONE))
         .collect();
-    assert!(running.iter().all(|call| call.admitted().is_ok()));
+    let admitted = |call: &Call| call.receive(Request::new(Body::empty())).map(drop);
+    assert!(running.iter().all(|call| admitted(call).is_ok()));
     let refused = begin(200);
-    assert_eq!(refused.admitted().unwrap_err().code(), Code::Unavailable);
-    assert!(calls.begin(PROBE, peer(200)).unwrap().admitted().is_ok());
+    assert_eq!(admitted(&refused).unwrap_err().code(), Code::Unavailable);
+    assert!(admitted(&calls.begin(PROBE, peer(200)).unwrap()).is_ok());
     running.pop();
-    assert!(begin(200).admitted().is_ok());
+    assert!(admitted(&begin(200)).is_ok());
     drop((running, refused));
     assert!(counted(&registry).contains(&line("canceled", MOST_CALLS + 2)));
 }

@@ -219,7 +219,7 @@ async fn a_panic_of_the_desk_is_an_internal_error_without_its_text() {
 }
 
 #[tokio::test]
-async fn without_a_desk_there_is_no_such_service() {
+async fn without_a_desk_the_method_is_unimplemented() {
     let request = |kind: &str, version| {
         let request = Request::post(DECRYPT).version(version);
         let request = request.header("content-type", kind);
@@ -227,7 +227,7 @@ async fn without_a_desk_there_is_no_such_service() {
     };
     for kind in ["application/proto", "application/json"] {
         let response = app(None).answer(request(kind, Version::HTTP_11)).await;
-        assert_eq!(response.status(), 404, "{kind}");
+        assert_eq!(response.status(), 501, "{kind}");
     }
     let response = app(None)
         .answer(request("application/grpc", Version::HTTP_2))

@@ -13,12 +13,12 @@ use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tonic::Status;
 use tonic::service::Routes;
 use tower::ServiceExt;
 
-use super::pace::InTime;
+use super::pace::{InTime, Until};
 use super::{Peer, grpc};
 use crate::rpc::calls::{Call, Calls};
 use crate::rpc::connect;
@@ -104,8 +104,8 @@ impl App {
     }
 
     async fn call(self, call: Call, kind: Kind, request: Request<Body>) -> Response {
-        let response = match call.admitted() {
-            Ok(()) => self
+        let response = match call.receive(request) {
+            Ok(request) => self
                 .route(&kind, request)
                 .await
                 .map_err(|Panicked| panicked()),
@@ -141,6 +141,7 @@ impl App {
             Ok(limit) => limit,
             Err(status) => return Ok(grpc_refusal(status)),
         };
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         let answer = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
         let answer = match limit {
             None => answer.await,
@@ -150,7 +151,13 @@ impl App {
             },
         };
         match answer {
-            Ok(Ok(response)) if *kind == Kind::Grpc => Ok(grpc::as_in_connect(response)),
+            Ok(Ok(response)) if *kind == Kind::Grpc => {
+                let response = grpc::as_in_connect(response);
+                Ok(match end {
+                    Some(end) => response.map(|body| Body::new(Until::new(body, end))),
+                    None => response,
+                })
+            }
             Ok(Ok(response)) => Ok(response),
             Ok(Err(never)) => match never {},
             Err(_) => Err(Panicked),

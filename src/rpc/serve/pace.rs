@@ -6,10 +6,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
+
+use crate::rpc::connect;
 
 /// A moment that something waits for only when it has nothing else to do.
 struct Limit {
@@ -71,6 +74,54 @@ where
 
     fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The answer of a gRPC call, which ends with its caller's time.
+pub(super) struct Until<B> {
+    body: B,
+    limit: Limit,
+    is_over: bool,
+}
+
+impl<B> Until<B> {
+    /// To its end, but no longer than until then.
+    pub(super) const fn new(body: B, at: Instant) -> Self {
+        Self {
+            body,
+            limit: Limit { at, timer: None },
+            is_over: false,
+        }
+    }
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Until<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.get_mut();
+        if this.is_over {
+            return Poll::Ready(None);
+        }
+        if this.limit.poll(context).is_ready() {
+            this.is_over = true;
+            let mut trailers = HeaderMap::new();
+            let written = connect::too_late().add_header(&mut trailers);
+            return Poll::Ready(written.ok().map(|()| Ok(Frame::trailers(trailers))));
+        }
+        Pin::new(&mut this.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over || self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

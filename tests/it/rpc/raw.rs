@@ -47,6 +47,16 @@ impl Peer {
         self.begin(kind, headers, body).await
     }
 
+    pub(super) async fn send_to(
+        &mut self,
+        path: &str,
+        kind: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        self.begin_to(path, kind, headers, body).await
+    }
+
     /// Sends at once; the answer is another thing to wait for.
     pub(super) fn begin(
         &mut self,
@@ -54,7 +64,17 @@ impl Peer {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> impl Future<Output = Answer> + Send + 'static {
-        let mut request = Request::post(format!("http://krane{DECRYPT}"));
+        self.begin_to(DECRYPT, kind, headers, body)
+    }
+
+    fn begin_to(
+        &mut self,
+        path: &str,
+        kind: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> impl Future<Output = Answer> + Send + 'static {
+        let mut request = Request::post(format!("http://krane{path}"));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -1,4 +1,4 @@
-//! Room for calls: so many of all senders, so many of each.
+//! Room for connections, calls or their bytes: so much of all senders, so much of each.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ pub(super) struct Room {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    /// Senders without a call are not in it.
+    /// Senders that take none are not in it.
     each: BTreeMap<Option<IpAddr>, usize>,
 }
 
@@ -32,33 +32,53 @@ impl Room {
 
     /// A place for a call of this sender, until it is dropped.
     pub(super) fn enter(&self, peer: Option<IpAddr>) -> Option<Place> {
-        let mut taken = self.taken.lock();
-        let of_this_one = taken.each.get(&peer).copied().unwrap_or_default();
-        if taken.all >= self.most || of_this_one >= self.most_of_one {
-            return None;
-        }
-        taken.all += 1;
-        taken.each.insert(peer, of_this_one + 1);
-        Some(Place {
-            taken: Arc::clone(&self.taken),
+        let mut place = self.none_yet(peer);
+        place.grow(1).then_some(place)
+    }
+
+    /// A place of this sender that takes nothing, and may grow.
+    pub(super) fn none_yet(&self, peer: Option<IpAddr>) -> Place {
+        Place {
+            room: self.clone(),
             peer,
-        })
+            size: 0,
+        }
     }
 }
 
-/// The place of one call.
+/// A place in a room; what it takes is free again when it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
-    taken: Arc<Mutex<Taken>>,
+    room: Room,
     peer: Option<IpAddr>,
+    size: usize,
+}
+
+impl Place {
+    /// Takes more; whether there was room for it.
+    pub(super) fn grow(&mut self, by: usize) -> bool {
+        let mut taken = self.room.taken.lock();
+        let of_this_one = taken.each.get(&self.peer).copied().unwrap_or_default();
+        let (all, one) = (taken.all.saturating_add(by), of_this_one.saturating_add(by));
+        if by == 0 || all > self.room.most || one > self.room.most_of_one {
+            return by == 0;
+        }
+        taken.all = all;
+        taken.each.insert(self.peer, one);
+        self.size += by;
+        true
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.taken.lock();
-        taken.all = taken.all.saturating_sub(1);
+        if self.size == 0 {
+            return;
+        }
+        let mut taken = self.room.taken.lock();
+        taken.all = taken.all.saturating_sub(self.size);
         if let Some(of_this_one) = taken.each.get_mut(&self.peer) {
-            *of_this_one = of_this_one.saturating_sub(1);
+            *of_this_one = of_this_one.saturating_sub(self.size);
             if *of_this_one == 0 {
                 taken.each.remove(&self.peer);
             }
@@ -101,5 +121,20 @@ mod tests {
             .filter_map(|last| room.enter(Some(peer(last))))
             .collect();
         assert_eq!(of_others.len(), 7);
+    }
+
+    #[test]
+    fn a_place_grows_as_far_as_there_is_room_and_gives_all_of_it_back() {
+        let room = Room::new(100, 60);
+        let (mut first, mut second) = (room.none_yet(Some(peer(1))), room.none_yet(Some(peer(2))));
+        assert!(first.grow(40) && first.grow(20) && !first.grow(1));
+        assert!(first.grow(0) && second.grow(40) && !second.grow(1));
+        assert!(!room.none_yet(Some(peer(1))).grow(1), "another of its own");
+        drop(first);
+        assert!(second.grow(20));
+        drop(second);
+        assert!(room.taken.lock().each.is_empty());
+        assert_eq!(room.taken.lock().all, 0);
+        assert!(!room.none_yet(None).grow(usize::MAX));
     }
 }
