@@ -147,7 +147,12 @@ fn unreadable(error: axum::Error) -> Status {
     Status::try_from_error(error.into())
         .ok()
         .filter(|status| matches!(status.code(), Code::DeadlineExceeded | Code::Unavailable))
-        .unwrap_or_else(|| Status::cancelled("the request was not sent to its end"))
+        .unwrap_or_else(broken_off)
+}
+
+/// What a request is answered whose sender went away, or stopped in the middle.
+pub(super) fn broken_off() -> Status {
+    Status::cancelled("the request was not sent to its end")
 }
 
 async fn within<T>(

@@ -15,7 +15,7 @@ use http_body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use tonic::Status;
 
-use crate::rpc::connect::LARGEST_REQUEST;
+use crate::rpc::connect::{self, LARGEST_REQUEST};
 use crate::rpc::room::{Place, Room};
 
 /// Calls of one service at once. More are refused until some have ended.
@@ -191,7 +191,7 @@ impl HttpBody for Received {
         }
         Poll::Ready(match (checked, frame) {
             (Err(refused), _) => Some(Err(refused.into())),
-            (Ok(()), frame) => frame.map(|frame| frame.map_err(broken_off)),
+            (Ok(()), frame) => frame.map(|frame| frame.map_err(unreadable)),
         })
     }
 
@@ -205,9 +205,9 @@ impl HttpBody for Received {
 }
 
 /// The server's own limits come as a status; all else is a peer that broke off.
-fn broken_off(error: axum::Error) -> axum::BoxError {
+fn unreadable(error: axum::Error) -> axum::BoxError {
     match Status::try_from_error(error.into()) {
         Ok(status) if status.code() == tonic::Code::DeadlineExceeded => status.into(),
-        Ok(_) | Err(_) => Status::cancelled("the request was not sent to its end").into(),
+        Ok(_) | Err(_) => connect::broken_off().into(),
     }
 }

@@ -40,7 +40,7 @@ fn duration(text: &str) -> Option<Duration> {
 
 /// A request that tonic itself refuses is refused as in Connect, and as by other servers of gRPC.
 ///
-/// It has codes of its own for two cases, and texts that tell what it read.
+/// It has codes of its own for three cases, and texts that tell what it read.
 pub(super) fn as_in_connect(response: Response) -> Response {
     let Some(status) = response.extensions().get::<Status>() else {
         return response;
@@ -50,6 +50,10 @@ pub(super) fn as_in_connect(response: Response) -> Response {
         connect::too_large().into_http::<Body>()
     } else if status.code() == Code::Internal && is_about("failed to decode Protobuf message") {
         connect::malformed().into_http::<Body>()
+    } else if status.code() == Code::Internal
+        && (is_about("Unexpected EOF decoding stream") || is_about("Missing request message"))
+    {
+        connect::broken_off().into_http::<Body>()
     } else {
         response
     }
