@@ -60,7 +60,7 @@ type SchedulerServiceClient interface {
 	DeleteSentinel(context.Context, *connect.Request[v1.DeleteSentinelRequest]) (*connect.Response[v1.DeleteSentinelResponse], error)
 	// Every workload and sentinel in the cluster as it is now, whoever wants it, then every change; nothing marks the end of the
 	// first part. Only the newest state of an object counts. What vanished between two watches is not told. Ends with unavailable
-	// when krane stops or leads no more: watch again. gRPC only; all other calls also by Connect.
+	// when krane stops or leads no more: watch again. gRPC only; all other calls by Connect, too.
 	Watch(context.Context, *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.State], error)
 	// Always unimplemented: krane fetches nothing from workloads.
 	ScrapeOpenApiSchema(context.Context, *connect.Request[v1.ScrapeOpenApiSchemaRequest]) (*connect.Response[v1.ScrapeOpenApiSchemaResponse], error)
@@ -164,7 +164,7 @@ type SchedulerServiceHandler interface {
 	DeleteSentinel(context.Context, *connect.Request[v1.DeleteSentinelRequest]) (*connect.Response[v1.DeleteSentinelResponse], error)
 	// Every workload and sentinel in the cluster as it is now, whoever wants it, then every change; nothing marks the end of the
 	// first part. Only the newest state of an object counts. What vanished between two watches is not told. Ends with unavailable
-	// when krane stops or leads no more: watch again. gRPC only; all other calls also by Connect.
+	// when krane stops or leads no more: watch again. gRPC only; all other calls by Connect, too.
 	Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.State]) error
 	// Always unimplemented: krane fetches nothing from workloads.
 	ScrapeOpenApiSchema(context.Context, *connect.Request[v1.ScrapeOpenApiSchemaRequest]) (*connect.Response[v1.ScrapeOpenApiSchemaResponse], error)
