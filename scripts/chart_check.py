@@ -1,4 +1,5 @@
-"""Cross-checks of rendered charts that no schema knows: names that must meet, keys that must exist, queries that must parse.
+"""Cross-checks of rendered charts that no schema knows: names that must meet, keys that must exist, queries that must parse
+and ask for what there is.
 
 usage: chart_check.py FOLDER   (of rendered manifests, one file per set of values)
 """
@@ -131,14 +132,48 @@ def rules(objects):
     )
 
 
-def check_dashboard():
+def registered():
+    """The metrics that the program registers."""
+    sources = (file.read_text() for folder in ("actors/src", "src") for file in Path(folder).rglob("*.rs") if "tests" not in str(file))
+    return {name for source in sources for name in re.findall(r'"(krane_[a-z_]+)",', source)}
+
+
+def check_query(where, query, metrics):
+    try:
+        promql_parser.parse(query)
+    except ValueError as error:
+        errors.append(f"{where}: {error}: {query}")
+    asked = set(METRIC.findall(query))
+    check(asked, f"{where} asks for no metric of krane")
+    unknown = {name for name in asked if not {name, re.sub("_(bucket|count|sum)$", "", name)} & metrics}
+    check(not unknown, f"{where} asks for {sorted(unknown)}, which nobody registers")
+
+
+def check_alerts(metrics, shipped):
+    alerts = yaml.safe_load((CHART / "files/alerts.yaml").read_text())
+    check(all(rule["spec"] == alerts for rule in shipped), "alerts: they arrive changed")
+    rules = [rule for group in alerts["groups"] for rule in group["rules"]]
+    names = [rule["alert"] for rule in rules]
+    check(len(names) == len(set(names)), "alerts: a name is there twice")
+    for rule in rules:
+        name, notes = rule["alert"], rule["annotations"]
+        check_query(f"alert {name}", rule["expr"], metrics)
+        check(rule["labels"]["severity"] in ("critical", "warning"), f"alert {name}: whom does it wake?")
+        check(notes.keys() == {"summary", "description", "runbook_url"}, f"alert {name}: annotations are {sorted(notes)}")
+        page, _, anchor = notes["runbook_url"].partition("/blob/main/")[2].partition("#")
+        headings = re.findall(r"^#+ (.+)$", Path(page).read_text(), re.M) if Path(page).is_file() else []
+        anchors = {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        check(anchor in anchors, f"alert {name}: no {anchor} in {page}")
+
+
+def check_dashboard(metrics):
     dashboard = json.loads((CHART / "dashboards/krane.json").read_text())
     check(dashboard["uid"] == "krane-agent", "dashboard: the uid is part of people's links and must stay")
     variables = {v["name"] for v in dashboard["templating"]["list"]}
     ids = [panel["id"] for panel in dashboard["panels"]]
     check(len(ids) == len(set(ids)), "dashboard: a panel id is there twice")
     rows = [panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"]
-    check(rows == ["Overview", "Streams", "Actors", "Apply"], f"dashboard: rows are {rows}")
+    check(rows == ["Overview", "Streams", "Actors", "Apply", "Secrets", "RPC and scheduler"], f"dashboard: rows are {rows}")
     taken = set()
     for panel in dashboard["panels"]:
         title, at = panel["title"], panel["gridPos"]
@@ -153,11 +188,7 @@ def check_dashboard():
             used = set(re.findall(r"\$(\w+)", target["expr"])) - {"__rate_interval"}
             check(used <= variables, f"dashboard: {title} uses {used - variables}")
             query = target["expr"].replace("$__rate_interval", "5m")
-            try:
-                promql_parser.parse(re.sub(r"\$\w+", "x", query))
-            except ValueError as error:
-                errors.append(f"dashboard: {title}: {error}: {query}")
-            check(METRIC.search(query), f"dashboard: {title} asks for no metric of krane")
+            check_query(f"dashboard: {title}", re.sub(r"\$\w+", "x", query), metrics)
 
 
 def main():
@@ -178,7 +209,9 @@ def main():
 
     source = list(yaml.safe_load_all((CHART / "files/rbac.yaml").read_text()))
     check(rules(everything) == rules(source), "the chart grants other rights than files/rbac.yaml")
-    check_dashboard()
+    metrics = registered()
+    check_alerts(metrics, [o for o in everything if o["kind"] == "PrometheusRule"])
+    check_dashboard(metrics)
     for error in errors:
         print(f"error: {error}", file=sys.stderr)
     sys.exit(bool(errors))

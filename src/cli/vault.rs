@@ -26,13 +26,13 @@ pub(super) struct Vault {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Check that the configured master keys open every stored key.
+    /// Check that the master keys open every stored key; with vault.url, that the service is alive.
     ///
     /// Reads every stored key of the bucket; decrypts no value and changes nothing. Of a vault
-    /// service (vault.url) it asks only whether it is alive: its keys are its own.
+    /// service (vault.url) it asks only for its liveness: neither vault.token nor any key is tried.
     ///
-    /// Exit codes: 0 when every key opens, 1 when one does not, 69 when the store or the service
-    /// cannot be reached, 78 when no vault is configured.
+    /// Exit codes: 0 when every key opens or the service is alive, 1 when a key does not open, 69 when
+    /// the store or the service cannot be reached, 78 when no vault is configured.
     Verify(Verify),
 }
 

@@ -27,7 +27,8 @@ const (
 	State_Deployment_Instance_STATUS_UNSPECIFIED State_Deployment_Instance_Status = 0
 	State_Deployment_Instance_STATUS_PENDING     State_Deployment_Instance_Status = 1
 	State_Deployment_Instance_STATUS_RUNNING     State_Deployment_Instance_Status = 2
-	State_Deployment_Instance_STATUS_FAILED      State_Deployment_Instance_Status = 3
+	// Never sent.
+	State_Deployment_Instance_STATUS_FAILED State_Deployment_Instance_Status = 3
 )
 
 // Enum value maps for State_Deployment_Instance_Status.
@@ -340,17 +341,18 @@ func (*DeleteDeploymentResponse) Descriptor() ([]byte, []int) {
 }
 
 type ApplySentinelRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	K8SNamespace  string                 `protobuf:"bytes,1,opt,name=k8s_namespace,json=k8sNamespace,proto3" json:"k8s_namespace,omitempty"`
-	K8SName       string                 `protobuf:"bytes,2,opt,name=k8s_name,json=k8sName,proto3" json:"k8s_name,omitempty"`
-	WorkspaceId   string                 `protobuf:"bytes,3,opt,name=workspace_id,json=workspaceId,proto3" json:"workspace_id,omitempty"`
-	ProjectId     string                 `protobuf:"bytes,4,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	EnvironmentId string                 `protobuf:"bytes,5,opt,name=environment_id,json=environmentId,proto3" json:"environment_id,omitempty"`
-	SentinelId    string                 `protobuf:"bytes,6,opt,name=sentinel_id,json=sentinelId,proto3" json:"sentinel_id,omitempty"`
-	Image         string                 `protobuf:"bytes,7,opt,name=image,proto3" json:"image,omitempty"`
-	Replicas      int32                  `protobuf:"varint,8,opt,name=replicas,proto3" json:"replicas,omitempty"`
-	CpuMillicores int64                  `protobuf:"varint,9,opt,name=cpu_millicores,json=cpuMillicores,proto3" json:"cpu_millicores,omitempty"`
-	MemoryMib     int64                  `protobuf:"varint,10,opt,name=memory_mib,json=memoryMib,proto3" json:"memory_mib,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always "sentinel".
+	K8SNamespace  string `protobuf:"bytes,1,opt,name=k8s_namespace,json=k8sNamespace,proto3" json:"k8s_namespace,omitempty"`
+	K8SName       string `protobuf:"bytes,2,opt,name=k8s_name,json=k8sName,proto3" json:"k8s_name,omitempty"`
+	WorkspaceId   string `protobuf:"bytes,3,opt,name=workspace_id,json=workspaceId,proto3" json:"workspace_id,omitempty"`
+	ProjectId     string `protobuf:"bytes,4,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	EnvironmentId string `protobuf:"bytes,5,opt,name=environment_id,json=environmentId,proto3" json:"environment_id,omitempty"`
+	SentinelId    string `protobuf:"bytes,6,opt,name=sentinel_id,json=sentinelId,proto3" json:"sentinel_id,omitempty"`
+	Image         string `protobuf:"bytes,7,opt,name=image,proto3" json:"image,omitempty"`
+	Replicas      int32  `protobuf:"varint,8,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	CpuMillicores int64  `protobuf:"varint,9,opt,name=cpu_millicores,json=cpuMillicores,proto3" json:"cpu_millicores,omitempty"`
+	MemoryMib     int64  `protobuf:"varint,10,opt,name=memory_mib,json=memoryMib,proto3" json:"memory_mib,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -492,9 +494,10 @@ func (*ApplySentinelResponse) Descriptor() ([]byte, []int) {
 }
 
 type DeleteSentinelRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	K8SNamespace  string                 `protobuf:"bytes,1,opt,name=k8s_namespace,json=k8sNamespace,proto3" json:"k8s_namespace,omitempty"`
-	K8SName       string                 `protobuf:"bytes,2,opt,name=k8s_name,json=k8sName,proto3" json:"k8s_name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always "sentinel".
+	K8SNamespace  string `protobuf:"bytes,1,opt,name=k8s_namespace,json=k8sNamespace,proto3" json:"k8s_namespace,omitempty"`
+	K8SName       string `protobuf:"bytes,2,opt,name=k8s_name,json=k8sName,proto3" json:"k8s_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -615,6 +618,7 @@ func (*WatchRequest) Descriptor() ([]byte, []int) {
 	return file_krane_v1_scheduler_proto_rawDescGZIP(), []int{8}
 }
 
+// One object as it is. It names no namespace.
 type State struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to State:
@@ -802,12 +806,13 @@ func (x *ScrapeOpenApiSchemaResponse) GetSpec() string {
 }
 
 type State_Deployment struct {
-	state             protoimpl.MessageState       `protogen:"open.v1"`
-	DeploymentK8SName string                       `protobuf:"bytes,2,opt,name=deployment_k8s_name,json=deploymentK8sName,proto3" json:"deployment_k8s_name,omitempty"`
-	Instances         []*State_Deployment_Instance `protobuf:"bytes,3,rep,name=instances,proto3" json:"instances,omitempty"`
-	ReadinessId       *string                      `protobuf:"bytes,11,opt,name=readiness_id,json=readinessId,proto3,oneof" json:"readiness_id,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	DeploymentK8SName string                 `protobuf:"bytes,2,opt,name=deployment_k8s_name,json=deploymentK8sName,proto3" json:"deployment_k8s_name,omitempty"`
+	// None when the workload is gone, or has no pods.
+	Instances     []*State_Deployment_Instance `protobuf:"bytes,3,rep,name=instances,proto3" json:"instances,omitempty"`
+	ReadinessId   *string                      `protobuf:"bytes,11,opt,name=readiness_id,json=readinessId,proto3,oneof" json:"readiness_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *State_Deployment) Reset() {
@@ -862,9 +867,10 @@ func (x *State_Deployment) GetReadinessId() string {
 }
 
 type State_Sentinel struct {
-	state             protoimpl.MessageState `protogen:"open.v1"`
-	K8SName           string                 `protobuf:"bytes,1,opt,name=k8s_name,json=k8sName,proto3" json:"k8s_name,omitempty"`
-	AvailableReplicas int32                  `protobuf:"varint,2,opt,name=available_replicas,json=availableReplicas,proto3" json:"available_replicas,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	K8SName string                 `protobuf:"bytes,1,opt,name=k8s_name,json=k8sName,proto3" json:"k8s_name,omitempty"`
+	// 0 when the sentinel is gone, too.
+	AvailableReplicas int32 `protobuf:"varint,2,opt,name=available_replicas,json=availableReplicas,proto3" json:"available_replicas,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }

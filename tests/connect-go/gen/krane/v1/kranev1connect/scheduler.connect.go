@@ -58,8 +58,12 @@ type SchedulerServiceClient interface {
 	DeleteDeployment(context.Context, *connect.Request[v1.DeleteDeploymentRequest]) (*connect.Response[v1.DeleteDeploymentResponse], error)
 	ApplySentinel(context.Context, *connect.Request[v1.ApplySentinelRequest]) (*connect.Response[v1.ApplySentinelResponse], error)
 	DeleteSentinel(context.Context, *connect.Request[v1.DeleteSentinelRequest]) (*connect.Response[v1.DeleteSentinelResponse], error)
-	// What runs now, then every change.
+	// Every workload and sentinel in the cluster as it is now, whoever wants it, then every change;
+	// nothing marks the end of the first part. Only the newest state of an object counts. What
+	// vanished between two watches is not told. Ends with unavailable when krane stops or leads no
+	// more: watch again. gRPC only; all other calls by Connect, too.
 	Watch(context.Context, *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.State], error)
+	// Always unimplemented: krane fetches nothing from workloads.
 	ScrapeOpenApiSchema(context.Context, *connect.Request[v1.ScrapeOpenApiSchemaRequest]) (*connect.Response[v1.ScrapeOpenApiSchemaResponse], error)
 }
 
@@ -159,8 +163,12 @@ type SchedulerServiceHandler interface {
 	DeleteDeployment(context.Context, *connect.Request[v1.DeleteDeploymentRequest]) (*connect.Response[v1.DeleteDeploymentResponse], error)
 	ApplySentinel(context.Context, *connect.Request[v1.ApplySentinelRequest]) (*connect.Response[v1.ApplySentinelResponse], error)
 	DeleteSentinel(context.Context, *connect.Request[v1.DeleteSentinelRequest]) (*connect.Response[v1.DeleteSentinelResponse], error)
-	// What runs now, then every change.
+	// Every workload and sentinel in the cluster as it is now, whoever wants it, then every change;
+	// nothing marks the end of the first part. Only the newest state of an object counts. What
+	// vanished between two watches is not told. Ends with unavailable when krane stops or leads no
+	// more: watch again. gRPC only; all other calls by Connect, too.
 	Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.State]) error
+	// Always unimplemented: krane fetches nothing from workloads.
 	ScrapeOpenApiSchema(context.Context, *connect.Request[v1.ScrapeOpenApiSchemaRequest]) (*connect.Response[v1.ScrapeOpenApiSchemaResponse], error)
 }
 
