@@ -1,6 +1,8 @@
 //! Pods ask the real binary for their secrets, with real tokens of a real API server.
 
 mod caller;
+mod collector;
+mod rate;
 mod tokens;
 mod vault;
 
@@ -12,6 +14,7 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 
 use self::caller::{Got, ask};
+use self::collector::Collector;
 use self::vault::Vault;
 use crate::world;
 
@@ -69,7 +72,12 @@ async fn a_pod_gets_its_secrets_and_a_thief_gets_the_same_words_whatever_it_trie
         workload(&world, &vault, "other"),
     );
     world.push_all(&[own.clone(), other.clone()]);
-    let agent = agent(&world, &vault).start().await?;
+    let collector = Collector::start().await?;
+    let agent = agent(&world, &vault)
+        .set("observability.tracing.endpoint", &collector.url())
+        .set("observability.tracing.sample_rate", "1")
+        .start()
+        .await?;
     let (pod, thief) = (pod_of(&world, &own).await?, pod_of(&world, &other).await?);
     let of = async |pod: &str| -> Outcome<String> {
         let token = world.cluster().pod_token(&own.k8s_namespace, pod, &[]);
@@ -115,6 +123,11 @@ async fn a_pod_gets_its_secrets_and_a_thief_gets_the_same_words_whatever_it_trie
     let metrics = agent.metrics().await?;
     let granted = metrics.get("krane_secrets_requests_total{result=\"granted\"}");
     assert_eq!(granted, Some(1.0));
-    // Stops the agent and searches its log for every canary above.
-    agent.stop().await
+    // Stops the agent, and searches its log and all else that it shows for every canary above.
+    agent.stop().await?;
+    let traces = collector.text();
+    assert!(traces.contains("TraceService/Export") && traces.contains("own"));
+    assert!(!traces.contains(CANARY));
+    assert!(!traces.contains(&*token) && !traces.contains(&*stolen));
+    Ok(())
 }

@@ -197,7 +197,7 @@ async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, St
             TroubleKind::Waiting,
             format!("no workload needs {shared} any more"),
         )
-        .remedy(format!("it is removed in {} s", left.as_secs()));
+        .remedy("nothing: it is removed at its next try");
         trouble.retry_after = Some(left);
         return Err(trouble.into());
     }

@@ -56,6 +56,21 @@ pub struct WorkloadView {
     pub report: Option<ReportView>,
 }
 
+impl WorkloadView {
+    /// `2 of 3`; pods on their way out and those of a rollout are told apart from those wanted.
+    pub fn ready_of_wanted(&self) -> String {
+        let Some(wanted) = self.replicas else {
+            return self.ready.to_string();
+        };
+        let ready = self.ready;
+        let more = ready.saturating_sub(usize::try_from(wanted).unwrap_or(usize::MAX));
+        match more {
+            0 => format!("{ready} of {wanted}"),
+            more => format!("{wanted} of {wanted}, {more} more"),
+        }
+    }
+}
+
 /// One pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PodView {

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::{process::Child, time::timeout};
 
-use crate::{Failure, Log, Metrics, Outcome, eventually, http_get::get, limits};
+use crate::{Api, Failure, Log, Metrics, Outcome, eventually, http_get::get, limits};
 
 pub use builder::{AgentBuilder, KEEP_VARIABLE};
 
@@ -20,10 +20,11 @@ const TAIL: usize = 40;
 pub struct Agent {
     child: Child,
     log: Log,
-    secrets: Vec<String>,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) api: Api,
     rpc_port: u16,
-    metrics_port: u16,
-    admin_port: u16,
+    pub(crate) metrics_port: u16,
+    pub(crate) admin_port: u16,
     /// Config file and log.
     _folder: TempDir,
 }
@@ -121,8 +122,10 @@ impl Agent {
         }
     }
 
-    /// SIGTERM, and waits for an exit with code 0.
+    /// SIGTERM, and waits for an exit with code 0. Before that, nothing that it shows or wrote may
+    /// show a secret.
     pub async fn stop(mut self) -> Outcome {
+        self.outputs_show_no_secret().await?;
         self.signal(Signal::TERM)?;
         let status = self.wait(limits::SHORT).await?;
         if status.success() {

@@ -17,6 +17,12 @@ pub struct Api {
     client: Client,
 }
 
+impl Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Api")
+    }
+}
+
 impl Api {
     pub(crate) fn new(client: Client) -> Self {
         Self { client }

@@ -32,6 +32,7 @@ mod live;
 mod log;
 mod machine;
 mod metrics;
+mod outputs;
 mod proxy;
 mod settled;
 mod sweep;

@@ -118,6 +118,7 @@ impl World {
             settings: Vec::new(),
             variables: Vec::new(),
             secrets: vec![CANARY.to_owned()],
+            api: self.api.clone(),
         }
     }
 

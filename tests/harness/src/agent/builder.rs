@@ -10,7 +10,7 @@ use std::{
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::{Agent, Log, Outcome, free_ports::free_ports, limits};
+use crate::{Agent, Api, Log, Outcome, free_ports::free_ports, limits};
 
 /// Set: the folders of agents, with their logs, are kept.
 pub const KEEP_VARIABLE: &str = "KRANE_TESTHARNESS_KEEP";
@@ -27,6 +27,7 @@ pub struct AgentBuilder {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) secrets: Vec<String>,
+    pub(crate) api: Api,
 }
 
 impl AgentBuilder {
@@ -99,6 +100,7 @@ impl AgentBuilder {
             child: command.spawn()?,
             log,
             secrets,
+            api: self.api.clone(),
             rpc_port,
             metrics_port,
             admin_port,
