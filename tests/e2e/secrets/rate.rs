@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use krane_testharness::{Failure, Outcome, eventually, limits};
-use kube::ResourceExt as _;
 use tokio::task::JoinSet;
 
 use super::caller::{Got, ask};
@@ -42,7 +41,7 @@ async fn pods_that_start_at_once_all_get_their_secrets_and_the_rate_is_printed()
             .pods
             .values()
             .flatten()
-            .map(|pod| pod.name_any())
+            .map(kube::ResourceExt::name_any)
             .collect();
         let all = usize::try_from(PODS).unwrap_or_default();
         (pods.len() == all)
