@@ -44,6 +44,7 @@ async fn running(world: &World) -> Outcome<(Agent, ApplyDeployment)> {
 }
 
 pub(crate) async fn all_are_undone(victim: &mut Victim, edits: &[Edit]) -> Outcome {
+    println!("{} edits of {}", edits.len(), victim.what());
     let mut failures = Vec::new();
     for edit in edits {
         let done = match victim.suffer(edit).await {

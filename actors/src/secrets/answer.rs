@@ -58,7 +58,7 @@ impl Desk {
     pub(super) fn new(parts: SecretsParts, metrics: SecretsMetrics) -> Self {
         let chance = &parts.chance;
         Self {
-            cluster: Dependency::new("Kubernetes", chance.clone()),
+            cluster: Dependency::new("cluster", chance.clone()),
             vault: Dependency::new("vault", chance.clone()),
             parts,
             metrics,

@@ -1,9 +1,11 @@
 //! How krane is doing in one sentence, and what to do about what is wrong.
 
 mod api_server;
+mod headline;
 
 use serde::Serialize;
 
+use self::headline::Headline;
 use super::{ActorView, ControllerView, LeaseView, Level, QuarantineView, Stamp, WorkloadView};
 
 /// Problems of one sort that are shown one by one.
@@ -63,7 +65,7 @@ impl Inputs<'_> {
 pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     let mut findings = Findings::default();
     if !inputs.is_live {
-        findings.count(Level::Bad, "the root is stuck".to_owned());
+        findings.headline.say(Level::Bad, "the root is stuck");
         findings.add(Problem {
             level: Level::Bad,
             what: "The root's own loop does not turn".to_owned(),
@@ -88,7 +90,9 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
         election(lease, &mut findings);
     }
     if !inputs.may_write {
-        findings.count(Level::Warn, "writes are switched off".to_owned());
+        findings
+            .headline
+            .say(Level::Warn, "writes are switched off");
         findings.add(Problem {
             level: Level::Warn,
             what: "Writes are switched off".to_owned(),
@@ -101,10 +105,12 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     findings
         .problems
         .sort_by_key(|it| std::cmp::Reverse(it.level));
-    findings
-        .counts
-        .sort_by_key(|(level, _)| std::cmp::Reverse(*level));
-    let (level, sentence) = sentence(inputs, &findings);
+    let (level, sentence) = match std::mem::take(&mut findings.headline).sentence() {
+        // It says all at once what goes on, and that is this.
+        _ if inputs.is_stopping => (Level::Busy, "krane is stopping".to_owned()),
+        Some(wrong) => wrong,
+        None => calm(inputs),
+    };
     HealthSummary {
         level,
         sentence,
@@ -116,31 +122,19 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
 
 #[derive(Default)]
 struct Findings {
-    counts: Vec<(Level, String)>,
+    headline: Headline,
     problems: Vec<Problem>,
     more: usize,
 }
 
 impl Findings {
-    /// A part of the sentence.
-    fn count(&mut self, level: Level, words: String) {
-        self.counts.push((level, words));
-    }
-
     fn add(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 }
 
-fn sentence(inputs: &Inputs<'_>, findings: &Findings) -> (Level, String) {
-    if inputs.is_stopping {
-        return (Level::Busy, "krane is stopping".to_owned());
-    }
-    if !findings.counts.is_empty() {
-        let worst = findings.counts.first().map(|(level, _)| *level);
-        let parts: Vec<&str> = findings.counts.iter().map(|(_, words)| &**words).collect();
-        return (worst.unwrap_or(Level::Warn), upper_first(&parts.join(", ")));
-    }
+/// What there is to say when nothing is wrong.
+fn calm(inputs: &Inputs<'_>) -> (Level, String) {
     if inputs.tree.iter().any(|actor| actor.level == Level::Busy) {
         return (Level::Busy, "krane is starting".to_owned());
     }
@@ -178,7 +172,9 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
         let name = place(actor);
         let why = actor.last_error.as_ref().map(|error| error.text.clone());
         let remedy = if actor.parked {
-            findings.count(Level::Bad, format!("{name} is parked"));
+            findings
+                .headline
+                .say(Level::Bad, format!("{name} is parked"));
             "it comes back by itself with fresh state; if it is parked again, report a defect with \
              the last error"
         } else {
@@ -198,19 +194,18 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
             part: "tree",
         });
     }
-    if restarting > 0 {
-        findings.count(
-            Level::Warn,
-            format!("{} restarting", many(restarting, "actor")),
-        );
-    }
+    findings
+        .headline
+        .count(Level::Warn, restarting, "actor", "restarting");
 }
 
 fn election(lease: &LeaseView, findings: &mut Findings) {
     let Some(trouble) = &lease.trouble else {
         return;
     };
-    findings.count(Level::Warn, "the lease cannot be reached".to_owned());
+    findings
+        .headline
+        .say(Level::Warn, "the lease cannot be reached");
     findings.add(Problem {
         level: Level::Warn,
         what: "The Lease cannot be read or written".to_owned(),
@@ -242,7 +237,9 @@ fn listing(controller: &ControllerView, tree: &[ActorView], findings: &mut Findi
             .and_then(|actor| actor.last_error.as_ref());
         // Without an error it is simply at it.
         if let Some(error) = error {
-            findings.count(Level::Bad, "the cluster cannot be read".to_owned());
+            findings
+                .headline
+                .say(Level::Bad, "the cluster cannot be read");
             findings.add(Problem {
                 level: Level::Bad,
                 what: format!("{name} could not list the cluster's objects"),
@@ -263,7 +260,9 @@ fn connections(controller: &ControllerView, findings: &mut Findings) {
     let code = stream.last_end_code.filter(|_| !stream.was_open_since);
     if !stream.connected && (code.is_some() || stream.was_open_since) {
         let last_end = stream.last_end.as_deref().unwrap_or_default();
-        findings.count(Level::Warn, format!("{name} has no stream"));
+        findings
+            .headline
+            .of(Level::Warn, name, "has no stream", "have no stream");
         findings.add(Problem {
             level: Level::Warn,
             what: format!("The desired-state stream of {name} is not open"),
@@ -281,10 +280,8 @@ fn connections(controller: &ControllerView, findings: &mut Findings) {
         });
     }
     if controller.breaker != "closed" {
-        findings.count(
-            Level::Warn,
-            format!("{name} cannot reach the control plane"),
-        );
+        let words = "cannot reach the control plane";
+        findings.headline.of(Level::Warn, name, words, words);
         findings.add(Problem {
             level: Level::Warn,
             what: format!("Reports and questions of {name} pause"),
@@ -316,35 +313,27 @@ fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mu
         all.filter(|it| kinds.contains(&it.kind)).collect()
     };
     let aside = of_kinds(&["quarantined"]);
-    if !aside.is_empty() {
-        findings.count(
-            Level::Bad,
-            format!("{} set aside", many(aside.len(), "state")),
-        );
-    }
+    let count = aside.len();
+    findings
+        .headline
+        .count(Level::Bad, count, "state", "set aside");
     let forbidden = of_kinds(&["misconfigured"]);
-    if !forbidden.is_empty() {
-        findings.count(
-            Level::Bad,
-            format!("{} blocked by the cluster", many(forbidden.len(), "object")),
-        );
-    }
+    let count = forbidden.len();
+    findings
+        .headline
+        .count(Level::Bad, count, "object", "blocked by the cluster");
     let mut retried = of_kinds(&["retrying"]);
     // What fails because nobody answers is no trouble of its own.
     retried.retain(|it| it.attempts >= PATIENCE && !is_api_server_away);
-    if !retried.is_empty() {
-        findings.count(
-            Level::Warn,
-            format!("{} retried", many(retried.len(), "object")),
-        );
-    }
+    let count = retried.len();
+    findings
+        .headline
+        .count(Level::Warn, count, "object", "retried");
     let held = of_kinds(&["held"]);
-    if !held.is_empty() {
-        findings.count(
-            Level::Warn,
-            format!("{} on hold", many(held.len(), "object")),
-        );
-    }
+    let count = held.len();
+    findings
+        .headline
+        .count(Level::Warn, count, "object", "on hold");
     for group in [aside, forbidden, retried, held] {
         findings.more += group.len().saturating_sub(SHOWN);
         for trouble in group.into_iter().take(SHOWN) {
@@ -366,7 +355,9 @@ fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mu
     }
     let deletes = controller.deletes_held.len();
     if deletes > 0 {
-        findings.count(Level::Bad, format!("{} held", many(deletes, "delete")));
+        findings
+            .headline
+            .count(Level::Bad, deletes, "delete", "held");
         findings.add(Problem {
             level: Level::Bad,
             what: format!(
@@ -390,7 +381,9 @@ fn reports(workloads: &[WorkloadView], findings: &mut Findings) {
     });
     let refused = refused.count();
     if refused > 0 {
-        findings.count(Level::Warn, format!("{} refused", many(refused, "report")));
+        findings
+            .headline
+            .count(Level::Warn, refused, "report", "refused");
         findings.add(Problem {
             level: Level::Warn,
             what: format!("The control plane refuses {}", many(refused, "report")),

@@ -56,7 +56,6 @@ async fn every_edit_of_what_stands_beside_a_sentinel_is_undone() -> Outcome {
         let name = format!("{}{suffix}", front.k8s_name);
         let mut victim = Victim::of(&world.api, resource, NAMESPACE, &name).await?;
         let edits = victim.edits();
-        println!("{} edits of {} {name}", edits.len(), resource.kind());
         all_are_undone(&mut victim, &edits).await?;
     }
     agent.stop().await

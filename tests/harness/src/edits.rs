@@ -190,6 +190,11 @@ impl Victim {
         &self.name
     }
 
+    /// Its kind and its name.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
     /// Its resource version now.
     pub async fn resource_version(&self) -> Outcome<String> {
         Ok(self

@@ -63,7 +63,7 @@ fn away(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) {
         count => format!("; {} for it", waits(count)),
     };
     let words = "the Kubernetes API does not answer";
-    findings.count(Level::Bad, words.to_owned());
+    findings.headline.say(Level::Bad, words);
     findings.add(Problem {
         level: Level::Bad,
         what: "The Kubernetes API does not answer".to_owned(),
@@ -88,10 +88,8 @@ fn some_broken(controller: &ControllerView, now: Stamp, findings: &mut Findings)
     let broken = broken(controller, now);
     let Some(first) = broken.first() else { return };
     let name = controller.name;
-    findings.count(
-        Level::Bad,
-        format!("{} of {name} broken", many_watches(broken.len())),
-    );
+    let words = format!("{} of {name} broken", many_watches(broken.len()));
+    findings.headline.say(Level::Bad, words);
     let kinds: Vec<&str> = broken.iter().map(|watch| watch.kind).collect();
     findings.add(Problem {
         level: Level::Bad,
