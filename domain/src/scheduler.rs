@@ -22,7 +22,7 @@ use crate::labels;
 use crate::object::LiveObject;
 
 /// Who wants an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// The control plane.
     #[default]

@@ -25,24 +25,10 @@ pub struct Calls {
 }
 
 impl Calls {
-    fn has_room(&mut self) -> bool {
-        if self.waiting.len() >= MOST_WAITING {
-            self.waiting.retain(|_, answer| !answer.is_closed());
-        }
-        self.waiting.len() < MOST_WAITING
-    }
-
     fn wait(&mut self, key: ObjectKey, answer: CallAnswer) {
         if let Some(earlier) = self.waiting.insert(key, answer) {
             let words = "another call for the object came before it was done";
             let _ = earlier.send(failed(CallFailureKind::Aborted, words));
-        }
-    }
-
-    fn tell(&mut self, key: &ObjectKey, result: Result<(), CallFailure>) {
-        if let Some(answer) = self.waiting.remove(key) {
-            // Who does not wait any more needs no answer.
-            let _ = answer.send(result);
         }
     }
 }
@@ -99,7 +85,8 @@ impl Memory {
             let _ = answer.send(Ok(()));
             return;
         }
-        if !self.calls.has_room() {
+        self.forget_lost_callers();
+        if self.calls.waiting.len() >= MOST_WAITING {
             let words = "too many calls wait already";
             let _ = answer.send(failed(CallFailureKind::Unavailable, words));
             return;
@@ -111,8 +98,8 @@ impl Memory {
         tracing::info!(%key, is_delete = change == Change::Delete, "called for by the scheduler");
         self.brake.named(&key);
         self.backlog.call(&key, change, size, now);
+        self.calls.wait(key.clone(), answer);
         self.want(&key, member, now);
-        self.calls.wait(key, answer);
     }
 
     /// Answers the call that waits for this object, if what became of it is known.
@@ -120,7 +107,22 @@ impl Memory {
         if self.calls.waiting.contains_key(key)
             && let Some(result) = self.result_of(key)
         {
-            self.calls.tell(key, result);
+            if let Some(answer) = self.calls.waiting.remove(key) {
+                // Who does not wait any more needs no answer.
+                let _ = answer.send(result);
+            }
+            self.backlog.nobody_waits(key);
+        }
+    }
+
+    /// Callers that left, or whose time is over, are waited for by nobody.
+    pub fn forget_lost_callers(&mut self) {
+        let waiting = self.calls.waiting.iter();
+        let lost = waiting.filter(|(_, answer)| answer.is_closed());
+        let lost: Vec<ObjectKey> = lost.map(|(key, _)| key.clone()).collect();
+        for key in lost {
+            self.calls.waiting.remove(&key);
+            self.backlog.nobody_waits(&key);
         }
     }
 

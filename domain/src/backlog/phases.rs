@@ -1,6 +1,9 @@
 //! How keys get from one phase to another, and the indexes that follow.
 
+use std::collections::BTreeSet;
+
 use super::entry::Entry;
+use super::queue::Urgency;
 use super::{Backlog, Phase};
 use crate::ids::{Moment, SharedKey, WorkKey};
 use crate::planted::{Bug, is_planted};
@@ -8,6 +11,9 @@ use crate::planted::{Bug, is_planted};
 impl Backlog {
     pub(super) fn make_ready(&mut self, key: &WorkKey, now: Moment) {
         self.leave_phase(key);
+        let Some(urgency) = self.urgency(key) else {
+            return;
+        };
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
@@ -15,13 +21,64 @@ impl Backlog {
             entry.look_again = true;
             return;
         }
-        let urgency = entry.urgency(key);
         entry.phase = Phase::Ready {
             urgency,
             since: now,
         };
-        self.ready.insert((urgency, key.clone()));
-        self.waiting.insert((now, key.clone()));
+        self.queue.insert(key, urgency, now);
+    }
+
+    /// The place of a key in the order. A shared object has that of the most urgent key that waits
+    /// for it.
+    fn urgency(&self, key: &WorkKey) -> Option<Urgency> {
+        let entry = self.entries.get(key)?;
+        let WorkKey::Shared(shared) = key else {
+            return Some(entry.urgency());
+        };
+        let waiting = self.blocked.get(shared).into_iter().flatten();
+        let needs = waiting.filter_map(|key| Some(self.entries.get(key)?.urgency_of_need(key)));
+        Some(needs.min().unwrap_or_else(|| Urgency::shared(entry.origin)))
+    }
+
+    /// Notes what a key is blocked on, each of it at least this urgent from now on.
+    pub(super) fn wait_for(&mut self, key: &WorkKey, on: BTreeSet<SharedKey>, need: Urgency) {
+        for shared in on {
+            self.hasten(&shared, need);
+            self.blocked.entry(shared).or_default().insert(key.clone());
+        }
+    }
+
+    fn hasten(&mut self, shared: &SharedKey, urgency: Urgency) {
+        let key = WorkKey::Shared(shared.clone());
+        match self.entries.get(&key).map(|entry| &entry.phase) {
+            Some(Phase::Ready {
+                urgency: before, ..
+            }) if urgency < *before => {
+                self.put_at(&key, urgency);
+            }
+            Some(
+                Phase::Ready { .. }
+                | Phase::Idle
+                | Phase::InFlight
+                | Phase::Waiting { .. }
+                | Phase::Blocked(_),
+            )
+            | None => {}
+        }
+    }
+
+    /// A key that is ready gets another place in the order.
+    pub(super) fn put_at(&mut self, key: &WorkKey, urgency: Urgency) {
+        if let Some(entry) = self.entries.get_mut(key)
+            && let Phase::Ready {
+                urgency: place,
+                since,
+            } = &mut entry.phase
+        {
+            self.queue.remove(key, *place, *since);
+            *place = urgency;
+            self.queue.insert(key, urgency, *since);
+        }
     }
 
     pub(super) fn wait_until(&mut self, key: &WorkKey, until: Moment) {
@@ -36,8 +93,7 @@ impl Backlog {
     pub(super) fn leave_phase(&mut self, key: &WorkKey) {
         match self.entries.get(key).map(|entry| &entry.phase) {
             Some(Phase::Ready { urgency, since }) => {
-                self.ready.remove(&(*urgency, key.clone()));
-                self.waiting.remove(&(*since, key.clone()));
+                self.queue.remove(key, *urgency, *since);
             }
             Some(Phase::Waiting { until }) => {
                 self.timers.remove(&(*until, key.clone()));
@@ -114,7 +170,7 @@ impl Backlog {
         for key in lost {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.phase = Phase::Idle;
-                self.in_flight -= 1;
+                self.queue.end(entry.origin);
             }
             if let WorkKey::Workload(object) = &key {
                 self.cursor.failed(object);

@@ -16,6 +16,7 @@ use crate::testing::cluster::Fault;
 use crate::testing::{Op, input, sentinel_input};
 
 mod beside;
+mod fairness;
 mod interleavings;
 mod restart;
 mod watch;
