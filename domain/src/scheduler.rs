@@ -49,6 +49,15 @@ pub fn is_marked(live: &LiveObject) -> bool {
     live.label(labels::DESIRED_BY) == Some(labels::SCHEDULER)
 }
 
+/// Who wants a live object, by what it says itself.
+pub fn origin(live: &LiveObject) -> Origin {
+    if is_marked(live) {
+        Origin::Scheduler
+    } else {
+        Origin::ControlPlane
+    }
+}
+
 /// Whose an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use krane_domain::backlog::{Claim, Standing};
 use krane_domain::desired::Change;
 use krane_domain::ids::{Moment, ObjectKey, WorkKey};
+use krane_domain::kinds::{self, Member};
 use krane_domain::scheduler::{self, CallFailure, CallFailureKind, Owner, Wish};
 use tokio::sync::oneshot;
 
@@ -76,8 +77,17 @@ impl Memory {
     fn call(&mut self, wish: Wish, answer: CallAnswer, now: Moment) {
         let Wish { key, change, size } = wish;
         let owner = self.owner(&key);
-        if !owner.may_be_called() {
-            let words = format!("{key} belongs to the control plane");
+        let member = match &change {
+            Change::Apply(desired) => Some(desired.member()),
+            Change::Delete => None,
+        };
+        let refused = if owner.may_be_called() {
+            let member = member.as_ref();
+            member.and_then(|member| self.trespass(&key, member))
+        } else {
+            Some(format!("{key} belongs to the control plane"))
+        };
+        if let Some(words) = refused {
             let _ = answer.send(failed(CallFailureKind::FailedPrecondition, words));
             return;
         }
@@ -91,15 +101,29 @@ impl Memory {
             let _ = answer.send(failed(CallFailureKind::Unavailable, words));
             return;
         }
-        let member = match &change {
-            Change::Apply(desired) => Some(desired.member()),
-            Change::Delete => None,
-        };
         tracing::info!(%key, is_delete = change == Change::Delete, "called for by the scheduler");
         self.brake.named(&key);
         self.backlog.call(&key, change, size, now);
         self.calls.wait(key.clone(), answer);
         self.want(&key, member, now);
+    }
+
+    /// Why a call may not want this: workloads of an environment share what belongs to one
+    /// workspace, and the control plane has said to which.
+    fn trespass(&self, key: &ObjectKey, member: &Member) -> Option<String> {
+        let tenant = member.whose()?;
+        let (workspace, environment) = (&tenant.workspace_id, &tenant.environment_id);
+        let namespace = &key.namespace;
+        let wanted = self.wanted.in_environment(namespace, environment);
+        let live = self.view.members_in(namespace, environment);
+        let of_states = kinds::workspaces_of_states(wanted.chain(live));
+        let theirs = of_states.first()?;
+        (!of_states.contains(workspace)).then(|| {
+            format!(
+                "environment {environment} in namespace {namespace} belongs to workspace {theirs} \
+                 of the control plane, not to {workspace}"
+            )
+        })
     }
 
     /// Answers the call that waits for this object, if what became of it is known.
@@ -142,6 +166,11 @@ impl Memory {
                 return Some(failed(CallFailureKind::FailedPrecondition, words));
             }
             Claim::Nobody => return Some(Err(starting())),
+        }
+        if let Ok(Change::Apply(desired)) = &self.backlog.state(key)?.change
+            && let Some(words) = self.trespass(key, &desired.member())
+        {
+            return Some(failed(CallFailureKind::FailedPrecondition, words));
         }
         let work = WorkKey::Workload(key.clone());
         match self.backlog.standing(&work)? {

@@ -19,6 +19,7 @@ mod beside;
 mod fairness;
 mod interleavings;
 mod restart;
+mod tenants;
 mod watch;
 
 /// The desk of a controller that is up.
