@@ -204,11 +204,14 @@ impl Reconciler {
         while self.running.try_join_next().is_some() {}
         let Some(term) = self.duty.term() else { return };
         let now = context.board.now();
+        self.lanes
+            .store
+            .with(crate::store::Memory::forget_lost_callers);
         loop {
             let task = self.lanes.store.with(|memory| {
                 memory.backlog.wake_due(now);
-                (memory.backlog.in_flight() < self.max_lanes && !self.lanes.store.is_halted())
-                    .then(|| memory.backlog.next(now))
+                (!self.lanes.store.is_halted())
+                    .then(|| memory.backlog.next_for(self.max_lanes, now))
                     .flatten()
             });
             let Some(task) = task else { break };

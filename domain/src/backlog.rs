@@ -1,10 +1,9 @@
 //! What waits to be applied, and in which order.
 //!
 //! One entry per object holds its newest desired state. Lanes take work from here, one lane per
-//! key; the newest version goes first, deletes and shared objects overtake, and whoever waited
-//! long enough goes before all. A state that fails never holds up other objects.
+//! key. Of what the control plane wants the newest version goes first, deletes and shared objects
+//! overtake; calls go by their arrival. A state that fails never holds up other objects.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +13,25 @@ use crate::desired::{Change, State};
 use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use crate::invalid::Invalid;
 use crate::planted::{Bug, is_planted};
+use crate::scheduler::Origin;
 
 mod calls;
 mod entry;
+mod phases;
+mod queue;
 mod reading;
 mod standing;
 mod terms;
 mod trouble;
 
 pub use calls::Claim;
-use entry::{Entry, Source, Urgency};
+use entry::{Entry, Source};
 pub use entry::{Phase, Settled};
+use queue::Queue;
 pub use standing::Standing;
 pub use trouble::{InTrouble, Trouble, TroubleKind};
 
-/// A key that waited this long goes first, whatever its version.
+/// A key that waited this long has every other turn of its line, whatever its version.
 pub const FAIRNESS: Duration = Duration::from_secs(30);
 /// How far ahead of all others a version may be that comes out of a bad message.
 const FARTHEST: u64 = 1 << 32;
@@ -102,13 +105,12 @@ impl Outcome {
 #[derive(Debug, Default)]
 pub struct Backlog {
     entries: BTreeMap<WorkKey, Entry>,
-    ready: BTreeSet<(Urgency, WorkKey)>,
-    waiting: BTreeSet<(Moment, WorkKey)>,
+    queue: Queue,
     timers: BTreeSet<(Moment, WorkKey)>,
     blocked: BTreeMap<SharedKey, BTreeSet<WorkKey>>,
     cursor: Cursor<ObjectKey>,
     bytes: usize,
-    in_flight: usize,
+    calls: u64,
 }
 
 impl Backlog {
@@ -229,6 +231,11 @@ impl Backlog {
     /// an object nothing is wanted of, and trouble keeps its retry time. Returns whether a lane
     /// will look.
     pub fn look(&mut self, key: &WorkKey, now: Moment) -> bool {
+        self.look_for(key, Origin::ControlPlane, now)
+    }
+
+    /// The same, where it is known for whom a shared object has to be looked at.
+    pub fn look_for(&mut self, key: &WorkKey, origin: Origin, now: Moment) -> bool {
         let is_shared = matches!(key, WorkKey::Shared(_));
         if is_shared {
             self.entries.entry(key.clone()).or_default();
@@ -248,6 +255,7 @@ impl Backlog {
             Phase::Idle if !is_shared && is_planted(Bug::DriftIgnored) => false,
             Phase::Waiting { .. } if !entry.wakes_on_change() => false,
             Phase::Idle | Phase::Waiting { .. } => {
+                entry.origin = origin;
                 match entry.repair_backoff(now, REPAIRS_BEFORE_BACKOFF, REPAIR_STREAK) {
                     Some(delay) => self.wait_until(key, now + delay),
                     None => self.make_ready(key, now),
@@ -257,22 +265,16 @@ impl Backlog {
         }
     }
 
-    /// The next work for a free lane.
-    pub fn next(&mut self, now: Moment) -> Option<Task> {
-        let aged = self
-            .waiting
-            .first()
-            .filter(|(since, _)| *since + FAIRNESS <= now);
-        let key = match aged {
-            Some((_, key)) => key.clone(),
-            None => self.ready.first()?.1.clone(),
-        };
+    /// The next work, if one of this many lanes is free for it.
+    pub fn next_for(&mut self, lanes: usize, now: Moment) -> Option<Task> {
+        let (origin, key) = self.queue.next(lanes, now)?;
         self.leave_phase(&key);
         let entry = self.entries.get_mut(&key)?;
+        entry.origin = origin;
         entry.phase = Phase::InFlight;
         entry.look_again = false;
         entry.is_replaced = false;
-        self.in_flight += 1;
+        self.queue.begin(origin);
         let (state, was_settled) = (entry.state.clone(), entry.settled.is_some());
         if let WorkKey::Workload(object) = &key {
             self.cursor.attempted(object, entry.highest);
@@ -292,7 +294,7 @@ impl Backlog {
         if entry.phase != Phase::InFlight {
             return;
         }
-        self.in_flight -= 1;
+        self.queue.end(entry.origin);
         self.bytes -= entry.waiting_bytes();
         entry.phase = Phase::Idle;
         let is_replaced = entry.is_replaced;
@@ -324,20 +326,16 @@ impl Backlog {
                 let retry_at = if is_free {
                     None
                 } else {
-                    let waits_for = on.clone();
-                    let retry_at = entry.block(on, now, jitter);
-                    if retry_at.is_none() {
-                        for shared in waits_for {
-                            self.blocked.entry(shared).or_default().insert(key.clone());
-                        }
-                    }
-                    retry_at
+                    entry.block(on.clone(), now, jitter)
                 };
+                let need = entry.urgency_of_need(key);
                 self.bytes += entry.waiting_bytes();
                 if is_free {
                     self.make_ready(key, now);
                 } else if let Some(retry_at) = retry_at {
                     self.wait_until(key, retry_at);
+                } else {
+                    self.wait_for(key, on, need);
                 }
             }
             Outcome::Trouble(trouble) => {
@@ -357,53 +355,6 @@ impl Backlog {
         }
     }
 
-    /// A shared object is in place: whoever waited for it and nothing else can go on.
-    pub fn unblock(&mut self, shared: &SharedKey, now: Moment) {
-        for key in self.blocked.remove(shared).unwrap_or_default() {
-            if let Some(entry) = self.entries.get_mut(&key)
-                && let Phase::Blocked(on) = &mut entry.phase
-                && on.remove(shared)
-                && on.is_empty()
-            {
-                self.make_ready(&key, now);
-            }
-        }
-    }
-
-    /// Moves entries whose waiting time is over to the ready ones.
-    pub fn wake_due(&mut self, now: Moment) {
-        while let Some((_, key)) = self.timers.first().filter(|(at, _)| *at <= now).cloned() {
-            self.make_ready(&key, now);
-        }
-    }
-
-    /// When [`Self::wake_due`] has something to do next.
-    pub fn next_timer(&self) -> Option<Moment> {
-        self.timers.first().map(|(at, _)| *at)
-    }
-
-    /// The cluster answers again: what failed for a passing reason is tried at once, or when the
-    /// wait is over that the server asked for (D22a).
-    pub fn retry_transient(&mut self, now: Moment) {
-        let keys: Vec<WorkKey> = self
-            .timers
-            .iter()
-            .map(|(_, key)| key)
-            .filter(|key| self.entries.get(key).is_some_and(Entry::is_transient))
-            .cloned()
-            .collect();
-        for key in keys {
-            let retry_at = self
-                .entries
-                .get_mut(&key)
-                .and_then(|entry| entry.hurry(now));
-            match retry_at {
-                None => self.make_ready(&key, now),
-                Some(retry_at) => self.wait_until(&key, retry_at),
-            }
-        }
-    }
-
     /// Forgets objects that have been gone since before `before`.
     pub fn forget_gone(&mut self, before: Moment) {
         self.entries.retain(|_, entry| !entry.is_gone_since(before));
@@ -416,83 +367,6 @@ impl Backlog {
             WorkKey::Workload(_) => true,
         });
     }
-
-    fn make_ready(&mut self, key: &WorkKey, now: Moment) {
-        self.leave_phase(key);
-        let Some(entry) = self.entries.get_mut(key) else {
-            return;
-        };
-        if entry.phase == Phase::InFlight && !is_planted(Bug::DuplicateLanes) {
-            entry.look_again = true;
-            return;
-        }
-        let urgency = entry.urgency(key);
-        entry.phase = Phase::Ready {
-            urgency,
-            since: now,
-        };
-        self.ready.insert((urgency, key.clone()));
-        self.waiting.insert((now, key.clone()));
-    }
-
-    fn wait_until(&mut self, key: &WorkKey, until: Moment) {
-        self.leave_phase(key);
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.phase = Phase::Waiting { until };
-            self.timers.insert((until, key.clone()));
-        }
-    }
-
-    /// Takes the entry out of the index of its phase.
-    fn leave_phase(&mut self, key: &WorkKey) {
-        match self.entries.get(key).map(|entry| &entry.phase) {
-            Some(Phase::Ready { urgency, since }) => {
-                self.ready.remove(&(*urgency, key.clone()));
-                self.waiting.remove(&(*since, key.clone()));
-            }
-            Some(Phase::Waiting { until }) => {
-                self.timers.remove(&(*until, key.clone()));
-            }
-            Some(Phase::Blocked(on)) => {
-                for shared in on {
-                    if let Some(blocked) = self.blocked.get_mut(shared) {
-                        blocked.remove(key);
-                        if blocked.is_empty() {
-                            self.blocked.remove(shared);
-                        }
-                    }
-                }
-            }
-            Some(Phase::Idle | Phase::InFlight) | None => {}
-        }
-    }
-
-    /// Lanes were lost with their reconciler: their keys are looked at again.
-    pub fn abandon_lanes(&mut self, now: Moment) {
-        let lost: Vec<WorkKey> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.phase == Phase::InFlight)
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in lost {
-            if let Some(entry) = self.entries.get_mut(&key) {
-                entry.phase = Phase::Idle;
-                self.in_flight -= 1;
-            }
-            if let WorkKey::Workload(object) = &key {
-                self.cursor.failed(object);
-            }
-            if !is_planted(Bug::LanesLostOnRestart) {
-                self.make_ready(&key, now);
-            }
-        }
-    }
-}
-
-/// Newest version first.
-fn newest_first(version: u64) -> Reverse<u64> {
-    Reverse(version)
 }
 
 #[cfg(test)]

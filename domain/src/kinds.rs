@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 pub use origin::is_from_state;
 pub use rules::{Password, ProbePaths, PullSecret, Region, ReportAddress, Rules};
-pub use shared::{Isolated, Member, can_do_without, may_lack, only_loses_ports, render_shared};
-pub use shared::{shared_key_of, shared_keys, shared_reference};
+pub use shared::workspaces_of_states;
+pub use shared::{Isolated, Member, Tenant, can_do_without, may_lack, only_loses_ports};
+pub use shared::{render_shared, shared_key_of, shared_keys, shared_reference};
 pub use watches::WatchSpec;
 
 use crate::ids::{Controller, ObjectKey, SharedKey};
@@ -29,6 +30,7 @@ use crate::invalid::Invalid;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::pod::PodDigest;
 use crate::report::Report;
+use crate::scheduler::{self, Origin};
 
 /// Value of [`crate::labels::RENDERER_ANNOTATION`]: raised whenever the same state renders
 /// differently.
@@ -73,6 +75,11 @@ trait WantedKind {
 
     /// What it contributes to the shared objects of its namespace.
     fn member(&self) -> Member;
+
+    /// Who wants it.
+    fn origin(&self) -> Origin {
+        Origin::ControlPlane
+    }
 
     /// Pods wanted, at least; `None` for what has no pods.
     fn replicas(&self) -> Option<u32> {
@@ -154,7 +161,7 @@ impl Desired {
 
     /// What it contributes to the shared objects of its namespace.
     pub fn member(&self) -> Member {
-        self.kind().member()
+        self.kind().member().of(self.kind().origin())
     }
 
     /// What was wrong with the message without making it invalid.
@@ -257,7 +264,8 @@ impl Controller {
 
     /// What a live workload contributes; `None` when its labels do not say.
     pub fn member_of_live(self, live: &LiveObject) -> Option<Member> {
-        live_kind(self).member(live)
+        let member = live_kind(self).member(live)?;
+        Some(member.of(scheduler::origin(live)))
     }
 
     /// The workload that a live object of another than the primary kind hangs on; `None` for what

@@ -59,6 +59,17 @@ impl Members {
         policy(key, member)
     }
 
+    /// What is contributed in one environment of a namespace, each contribution once.
+    pub fn in_environment<'a>(
+        &'a self,
+        namespace: &Arc<str>,
+        environment: &Arc<str>,
+    ) -> impl Iterator<Item = &'a Member> + use<'a> {
+        let place = (Arc::clone(namespace), Arc::clone(environment));
+        let counts = self.by_environment.get(&place).into_iter().flatten();
+        counts.map(|(member, _)| member)
+    }
+
     /// What is contributed to a shared object, each contribution once.
     pub fn of<'a>(&'a self, shared: &'a SharedKey) -> Box<dyn Iterator<Item = &'a Member> + 'a> {
         match shared {
@@ -66,10 +77,8 @@ impl Members {
                 namespace,
                 environment,
             } => {
-                let place = (Arc::clone(namespace), Arc::clone(environment));
-                let counts = self.by_environment.get(&place).into_iter().flatten();
-                let members = counts.map(|(member, _)| member);
-                Box::new(members.filter(|member| member.environment().is_some()))
+                let members = self.in_environment(namespace, environment);
+                Box::new(members.filter(|member| member.policy_environment().is_some()))
             }
             SharedKey::Namespace(namespace) | SharedKey::PullSecret(namespace) => {
                 let first = (Arc::clone(namespace), Arc::from(""));
@@ -81,16 +90,18 @@ impl Members {
     }
 }
 
-/// Members without an isolation policy have their place before all environments.
+/// Members without an environment have their place before all environments.
 fn place(key: &ObjectKey, member: &Member) -> Place {
-    let environment = member.environment().cloned().unwrap_or_default();
+    let tenant = member.whose();
+    let environment = tenant.map(|tenant| Arc::clone(&tenant.environment_id));
+    let environment = environment.unwrap_or_default();
     (Arc::clone(&key.namespace), environment)
 }
 
 fn policy(key: &ObjectKey, member: &Member) -> Option<SharedKey> {
     Some(SharedKey::IsolationPolicy {
         namespace: Arc::clone(&key.namespace),
-        environment: Arc::clone(member.environment()?),
+        environment: Arc::clone(member.policy_environment()?),
     })
 }
 
@@ -99,6 +110,7 @@ mod tests {
     use super::Members;
     use crate::ids::{ObjectKey, SharedKey};
     use crate::kinds::Member;
+    use crate::scheduler::Origin;
 
     fn member(environment: &str, port: u16) -> Member {
         Member::isolated("ws", environment, port)
@@ -107,7 +119,7 @@ mod tests {
     fn port(member: &Member) -> Option<u16> {
         match member {
             Member::Isolated(isolated) => Some(isolated.port),
-            Member::Resident => None,
+            Member::Resident | Member::Tenant(_) => None,
         }
     }
 
@@ -157,6 +169,26 @@ mod tests {
         assert_eq!(members.of(&policy("")).count(), 0);
         assert_eq!(members.set(&key, None), [].into());
         assert_eq!(members.of(&SharedKey::Namespace("ns".into())).count(), 0);
+    }
+
+    /// Who wants it is part of what is contributed: that changes when the control plane takes over.
+    #[test]
+    fn tenants_are_found_by_environment_with_those_who_want_them() {
+        let mut members = Members::default();
+        let key = ObjectKey::new("sentinel", "s");
+        let tenant = Member::tenant("ws", "prod");
+        assert_eq!(members.set(&key, Some(tenant.clone())), [].into());
+        let sentinel = ObjectKey::new("sentinel", "t");
+        let called = tenant.clone().of(Origin::Scheduler);
+        members.set(&sentinel, Some(called.clone()));
+        let found = |environment: &str| -> Vec<Member> {
+            let found = members.in_environment(&"sentinel".into(), &environment.into());
+            found.cloned().collect()
+        };
+        assert_eq!(found("prod"), [tenant, called]);
+        assert_eq!(found("dev"), []);
+        let namespace = SharedKey::Namespace("sentinel".into());
+        assert_eq!(members.of(&namespace).count(), 2);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::labels;
 use crate::object::LiveObject;
 
 /// Who wants an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// The control plane.
     #[default]
@@ -47,6 +47,15 @@ impl Origin {
 /// Whether a live object says that the scheduler wants it.
 pub fn is_marked(live: &LiveObject) -> bool {
     live.label(labels::DESIRED_BY) == Some(labels::SCHEDULER)
+}
+
+/// Who wants a live object, by what it says itself.
+pub fn origin(live: &LiveObject) -> Origin {
+    if is_marked(live) {
+        Origin::Scheduler
+    } else {
+        Origin::ControlPlane
+    }
 }
 
 /// Whose an object is.

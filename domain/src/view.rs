@@ -387,6 +387,15 @@ impl View {
         self.members.of(shared).cloned().collect()
     }
 
+    /// What live workloads contribute in one environment of a namespace.
+    pub fn members_in<'a>(
+        &'a self,
+        namespace: &Arc<str>,
+        environment: &Arc<str>,
+    ) -> impl Iterator<Item = &'a Member> + use<'a> {
+        self.members.in_environment(namespace, environment)
+    }
+
     /// Namespaces that hold a workload of this name; more than one is a conflict, since reports
     /// carry no namespace.
     pub fn namespaces_with(&self, name: &str) -> impl Iterator<Item = &Arc<str>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use krane_domain::backlog::{Claim, Standing};
 use krane_domain::desired::Change;
 use krane_domain::ids::{Moment, ObjectKey, WorkKey};
+use krane_domain::kinds::{self, Member};
 use krane_domain::scheduler::{self, CallFailure, CallFailureKind, Owner, Wish};
 use tokio::sync::oneshot;
 
@@ -25,24 +26,10 @@ pub struct Calls {
 }
 
 impl Calls {
-    fn has_room(&mut self) -> bool {
-        if self.waiting.len() >= MOST_WAITING {
-            self.waiting.retain(|_, answer| !answer.is_closed());
-        }
-        self.waiting.len() < MOST_WAITING
-    }
-
     fn wait(&mut self, key: ObjectKey, answer: CallAnswer) {
         if let Some(earlier) = self.waiting.insert(key, answer) {
             let words = "another call for the object came before it was done";
             let _ = earlier.send(failed(CallFailureKind::Aborted, words));
-        }
-    }
-
-    fn tell(&mut self, key: &ObjectKey, result: Result<(), CallFailure>) {
-        if let Some(answer) = self.waiting.remove(key) {
-            // Who does not wait any more needs no answer.
-            let _ = answer.send(result);
         }
     }
 }
@@ -90,8 +77,17 @@ impl Memory {
     fn call(&mut self, wish: Wish, answer: CallAnswer, now: Moment) {
         let Wish { key, change, size } = wish;
         let owner = self.owner(&key);
-        if !owner.may_be_called() {
-            let words = format!("{key} belongs to the control plane");
+        let member = match &change {
+            Change::Apply(desired) => Some(desired.member()),
+            Change::Delete => None,
+        };
+        let refused = if owner.may_be_called() {
+            let member = member.as_ref();
+            member.and_then(|member| self.trespass(&key, member))
+        } else {
+            Some(format!("{key} belongs to the control plane"))
+        };
+        if let Some(words) = refused {
             let _ = answer.send(failed(CallFailureKind::FailedPrecondition, words));
             return;
         }
@@ -99,20 +95,35 @@ impl Memory {
             let _ = answer.send(Ok(()));
             return;
         }
-        if !self.calls.has_room() {
+        self.forget_lost_callers();
+        if self.calls.waiting.len() >= MOST_WAITING {
             let words = "too many calls wait already";
             let _ = answer.send(failed(CallFailureKind::Unavailable, words));
             return;
         }
-        let member = match &change {
-            Change::Apply(desired) => Some(desired.member()),
-            Change::Delete => None,
-        };
         tracing::info!(%key, is_delete = change == Change::Delete, "called for by the scheduler");
         self.brake.named(&key);
         self.backlog.call(&key, change, size, now);
+        self.calls.wait(key.clone(), answer);
         self.want(&key, member, now);
-        self.calls.wait(key, answer);
+    }
+
+    /// Why a call may not want this: workloads of an environment share what belongs to one
+    /// workspace, and the control plane has said to which.
+    fn trespass(&self, key: &ObjectKey, member: &Member) -> Option<String> {
+        let tenant = member.whose()?;
+        let (workspace, environment) = (&tenant.workspace_id, &tenant.environment_id);
+        let namespace = &key.namespace;
+        let wanted = self.wanted.in_environment(namespace, environment);
+        let live = self.view.members_in(namespace, environment);
+        let of_states = kinds::workspaces_of_states(wanted.chain(live));
+        let theirs = of_states.first()?;
+        (!of_states.contains(workspace)).then(|| {
+            format!(
+                "environment {environment} in namespace {namespace} belongs to workspace {theirs} \
+                 of the control plane, not to {workspace}"
+            )
+        })
     }
 
     /// Answers the call that waits for this object, if what became of it is known.
@@ -120,7 +131,22 @@ impl Memory {
         if self.calls.waiting.contains_key(key)
             && let Some(result) = self.result_of(key)
         {
-            self.calls.tell(key, result);
+            if let Some(answer) = self.calls.waiting.remove(key) {
+                // Who does not wait any more needs no answer.
+                let _ = answer.send(result);
+            }
+            self.backlog.nobody_waits(key);
+        }
+    }
+
+    /// Callers that left, or whose time is over, are waited for by nobody.
+    pub fn forget_lost_callers(&mut self) {
+        let waiting = self.calls.waiting.iter();
+        let lost = waiting.filter(|(_, answer)| answer.is_closed());
+        let lost: Vec<ObjectKey> = lost.map(|(key, _)| key.clone()).collect();
+        for key in lost {
+            self.calls.waiting.remove(&key);
+            self.backlog.nobody_waits(&key);
         }
     }
 
@@ -140,6 +166,11 @@ impl Memory {
                 return Some(failed(CallFailureKind::FailedPrecondition, words));
             }
             Claim::Nobody => return Some(Err(starting())),
+        }
+        if let Ok(Change::Apply(desired)) = &self.backlog.state(key)?.change
+            && let Some(words) = self.trespass(key, &desired.member())
+        {
+            return Some(failed(CallFailureKind::FailedPrecondition, words));
         }
         let work = WorkKey::Workload(key.clone());
         match self.backlog.standing(&work)? {

@@ -8,6 +8,7 @@ use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::invalid::Invalid;
 use krane_domain::kinds::Member;
 use krane_domain::replay::{Replay, Shown};
+use krane_domain::scheduler::Origin;
 
 use super::Memory;
 
@@ -112,8 +113,13 @@ impl Memory {
     /// A wanted workload changed: so may the shared objects it was and is part of. Whoever called
     /// for something else hears of it.
     pub fn want(&mut self, key: &ObjectKey, member: Option<Member>, now: Moment) {
+        let origin = match self.backlog.claim(key) {
+            Claim::Scheduler => Origin::Scheduler,
+            Claim::ControlPlane | Claim::Nobody => Origin::ControlPlane,
+        };
         for changed in self.wanted.set(key, member) {
-            self.backlog.look(&WorkKey::Shared(changed), now);
+            self.backlog
+                .look_for(&WorkKey::Shared(changed), origin, now);
         }
         self.tell_caller(key);
     }

@@ -1,7 +1,7 @@
 //! What calls of the scheduler want (D32), beside what the control plane wants.
 //!
 //! Both are entries of one backlog: one lane per object, whoever spoke. A call has no version, so
-//! that the cursor does not see it.
+//! that the cursor does not see it, and goes by its arrival while somebody waits for the answer.
 
 use super::Backlog;
 use super::entry::Source;
@@ -43,6 +43,11 @@ impl Backlog {
         let entry = self.entries.entry(work.clone()).or_default();
         entry.source = Source::Scheduler;
         entry.called_at = Some(now);
+        // Who calls again for the same object keeps the place of the call before.
+        if entry.arrival.is_none() {
+            self.calls += 1;
+            entry.arrival = Some(self.calls);
+        }
         let state = State {
             key: key.clone(),
             version: entry.highest,
@@ -51,5 +56,17 @@ impl Backlog {
         };
         self.replace(&work, state, now);
         true
+    }
+
+    /// Whoever called for this object was answered, or does not wait any more: what is wanted is
+    /// wanted as before, and others go before it.
+    pub fn nobody_waits(&mut self, key: &ObjectKey) {
+        let work = WorkKey::Workload(key.clone());
+        if let Some(entry) = self.entries.get_mut(&work)
+            && entry.arrival.take().is_some()
+        {
+            let urgency = entry.urgency();
+            self.put_at(&work, urgency);
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! One key of the backlog.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{InTrouble, Trouble, TroubleKind, newest_first};
+use super::queue::{Class, Urgency};
+use super::{InTrouble, Trouble, TroubleKind};
 use crate::desired::{Change, State};
 use crate::ids::{Moment, SharedKey, WorkKey};
+use crate::scheduler::Origin;
 
 /// Blockings of one key, each this soon after the last …
 const DISAGREEMENT: Duration = Duration::from_secs(1);
@@ -38,24 +39,6 @@ pub enum Phase {
     Blocked(BTreeSet<SharedKey>),
 }
 
-/// The order of ready keys: class first, then the newest version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Urgency(Class, Reverse<u64>);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
-    /// Others wait for it.
-    Shared,
-    /// Must not go on running.
-    Delete,
-    /// Somebody waits for the answer.
-    Called,
-    /// Was in place and is not any more.
-    Repair,
-    /// Is wanted anew.
-    Apply,
-}
-
 /// What a state was last compared with when it was in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
@@ -81,6 +64,13 @@ pub(super) enum Source {
 }
 
 impl Source {
+    pub(super) const fn origin(self) -> Origin {
+        match self {
+            Self::NotTheStream | Self::Stream | Self::StreamThenAnswer => Origin::ControlPlane,
+            Self::Scheduler => Origin::Scheduler,
+        }
+    }
+
     /// Whether the version known is one of what the stream wants.
     pub(super) const fn is_the_stream(self) -> bool {
         match self {
@@ -97,6 +87,10 @@ pub(super) struct Entry {
     pub(super) source: Source,
     pub(super) stream_at: Option<Moment>,
     pub(super) called_at: Option<Moment>,
+    /// The place in line of a call that somebody waits for.
+    pub(super) arrival: Option<u64>,
+    /// For whom a lane works on it or last did.
+    pub(super) origin: Origin,
     pub(super) settled: Option<Settled>,
     pub(super) phase: Phase,
     pub(super) is_replaced: bool,
@@ -142,15 +136,33 @@ impl Entry {
         self.is_replaced = self.phase == Phase::InFlight;
     }
 
-    pub(super) fn urgency(&self, key: &WorkKey) -> Urgency {
-        let class = match key {
-            WorkKey::Shared(_) => Class::Shared,
-            WorkKey::Workload(_) if self.wants_absence() => Class::Delete,
-            WorkKey::Workload(_) if self.settled.is_some() => Class::Repair,
-            WorkKey::Workload(_) if self.source == Source::Scheduler => Class::Called,
-            WorkKey::Workload(_) => Class::Apply,
+    /// The place of a workload in its line.
+    pub(super) fn urgency(&self) -> Urgency {
+        let origin = self.source.origin();
+        match self.arrival {
+            Some(arrival) if origin == Origin::Scheduler => return Urgency::called(arrival),
+            Some(_) | None => {}
+        }
+        let class = if self.wants_absence() {
+            Class::Delete
+        } else if self.settled.is_some() {
+            Class::Repair
+        } else {
+            Class::Apply
         };
-        Urgency(class, newest_first(self.highest))
+        Urgency::newest_first(origin, class, self.highest)
+    }
+
+    /// The place of an object shared by workloads while this entry waits for it.
+    pub(super) fn urgency_of_need(&self, key: &WorkKey) -> Urgency {
+        let origin = match key {
+            WorkKey::Shared(_) => self.origin,
+            WorkKey::Workload(_) => self.source.origin(),
+        };
+        match (origin, self.arrival) {
+            (Origin::Scheduler, Some(arrival)) => Urgency::called(arrival),
+            (Origin::Scheduler | Origin::ControlPlane, _) => Urgency::shared(origin),
+        }
     }
 
     pub(super) fn wants_absence(&self) -> bool {

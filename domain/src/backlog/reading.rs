@@ -27,12 +27,12 @@ impl Backlog {
 
     /// Lanes at work.
     pub fn in_flight(&self) -> usize {
-        self.in_flight
+        self.queue.at_work()
     }
 
     /// Keys waiting for a lane.
     pub fn ready(&self) -> usize {
-        self.ready.len()
+        self.queue.len()
     }
 
     /// Objects with a state that was not brought about yet.

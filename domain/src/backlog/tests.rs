@@ -10,12 +10,20 @@ use crate::replay::Age;
 mod calls;
 mod property;
 mod terms;
+mod turns;
 
 const DONE: Outcome = Outcome::Done {
     live: Some(1),
     wrote: true,
     repaired: None,
 };
+
+impl Backlog {
+    /// The next work, with any number of lanes.
+    pub(super) fn next(&mut self, now: Moment) -> Option<Task> {
+        self.next_for(usize::MAX, now)
+    }
+}
 
 fn at(seconds: u64) -> Moment {
     Duration::from_secs(seconds)

@@ -172,6 +172,10 @@ impl WantedKind for DesiredDeployment {
         Member::isolated(workspace_id, Arc::clone(&self.environment_id), self.port)
     }
 
+    fn origin(&self) -> Origin {
+        self.origin
+    }
+
     fn replicas(&self) -> Option<u32> {
         let with_autoscaler = self.autoscaling.map(|policy| policy.min_replicas);
         Some(with_autoscaler.unwrap_or(self.replicas))

@@ -88,7 +88,14 @@ impl WantedKind for DesiredSentinel {
     }
 
     fn member(&self) -> Member {
-        Member::Resident
+        Member::tenant(
+            Arc::clone(&self.workspace_id),
+            Arc::clone(&self.environment_id),
+        )
+    }
+
+    fn origin(&self) -> Origin {
+        self.origin
     }
 
     fn replicas(&self) -> Option<u32> {
@@ -143,9 +150,13 @@ impl LiveKind for Live {
         ]
     }
 
-    /// Its labels do not matter: it is there.
-    fn member(&self, _live: &LiveObject) -> Option<Member> {
-        Some(Member::Resident)
+    /// Whatever its labels say: it is there.
+    fn member(&self, live: &LiveObject) -> Option<Member> {
+        let id = |key| live.label(key).filter(|id| !id.is_empty());
+        let ids = id(labels::WORKSPACE_ID).zip(id(labels::ENVIRONMENT_ID));
+        Some(ids.map_or(Member::Resident, |(workspace, environment)| {
+            Member::tenant(workspace, environment)
+        }))
     }
 
     fn workload_of(&self, live: &LiveObject) -> Option<ObjectKey> {

@@ -16,6 +16,7 @@ use crate::ids::SharedKey;
 use crate::kinds::{PullSecret, RENDERER, Rules};
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::scheduler::Origin;
 
 pub use narrower::only_loses_ports;
 
@@ -30,40 +31,83 @@ pub(super) const POLICY_PREFIX: &str = "allow-sentinel-ingress-";
 pub enum Member {
     /// Only that it lives there.
     Resident,
+    /// Also that its environment belongs to its workspace.
+    Tenant(Tenant),
     /// Also to the isolation policy of its environment, and it pulls from the registry.
     Isolated(Isolated),
 }
 
-/// A workload that only the sentinels of its environment may reach.
+/// Whose a workload is, and by whose word.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tenant {
+    /// Its workspace.
+    pub workspace_id: Arc<str>,
+    /// Its environment.
+    pub environment_id: Arc<str>,
+    /// Who wants the workload.
+    pub origin: Origin,
+}
+
+/// A workload that only the sentinels of its workspace and environment may reach.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Isolated {
-    /// The workspace whose sentinels may reach it.
-    pub workspace_id: Arc<str>,
-    /// The environment whose sentinels may reach it.
-    pub environment_id: Arc<str>,
+    /// Whose sentinels may reach it.
+    pub tenant: Tenant,
     /// The port they reach.
     pub port: u16,
 }
 
 impl Member {
-    /// An isolated workload.
+    /// A workload of the control plane's in this environment of a workspace.
+    pub fn tenant(workspace_id: impl Into<Arc<str>>, environment_id: impl Into<Arc<str>>) -> Self {
+        Self::Tenant(Tenant {
+            workspace_id: workspace_id.into(),
+            environment_id: environment_id.into(),
+            origin: Origin::ControlPlane,
+        })
+    }
+
+    /// An isolated workload of the control plane's.
     pub fn isolated(
         workspace_id: impl Into<Arc<str>>,
         environment_id: impl Into<Arc<str>>,
         port: u16,
     ) -> Self {
         Self::Isolated(Isolated {
-            workspace_id: workspace_id.into(),
-            environment_id: environment_id.into(),
+            tenant: Tenant {
+                workspace_id: workspace_id.into(),
+                environment_id: environment_id.into(),
+                origin: Origin::ControlPlane,
+            },
             port,
         })
     }
 
-    /// The environment whose isolation policy it is part of.
-    pub fn environment(&self) -> Option<&Arc<str>> {
+    /// The same, wanted by this one.
+    #[must_use]
+    pub fn of(mut self, origin: Origin) -> Self {
+        match &mut self {
+            Self::Resident => {}
+            Self::Tenant(tenant) | Self::Isolated(Isolated { tenant, .. }) => {
+                tenant.origin = origin;
+            }
+        }
+        self
+    }
+
+    /// Whose it is, if that matters to others.
+    pub const fn whose(&self) -> Option<&Tenant> {
         match self {
             Self::Resident => None,
-            Self::Isolated(isolated) => Some(&isolated.environment_id),
+            Self::Tenant(tenant) | Self::Isolated(Isolated { tenant, .. }) => Some(tenant),
+        }
+    }
+
+    /// The environment whose isolation policy it is part of.
+    pub const fn policy_environment(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Resident | Self::Tenant(_) => None,
+            Self::Isolated(isolated) => Some(&isolated.tenant.environment_id),
         }
     }
 }
@@ -74,7 +118,7 @@ pub fn shared_keys(namespace: &Arc<str>, member: &Member, rules: &Rules) -> Vec<
     if let Member::Isolated(isolated) = member {
         keys.push(SharedKey::IsolationPolicy {
             namespace: Arc::clone(namespace),
-            environment: Arc::clone(&isolated.environment_id),
+            environment: Arc::clone(&isolated.tenant.environment_id),
         });
         if rules.pull_secret.is_some() {
             keys.push(SharedKey::PullSecret(Arc::clone(namespace)));
@@ -168,16 +212,18 @@ fn namespace(reference: &ObjectRef) -> Value {
 
 /// Only sentinels of the same workspace and environment reach the workloads, on their ports.
 ///
-/// An environment belongs to one workspace. Should members ever name several, each workspace's
-/// sentinels get a rule of their own, with that workspace's ports.
+/// An environment belongs to one workspace. Should states ever name several, each workspace's
+/// sentinels get a rule of their own, with that workspace's ports. Calls add no workspace to those
+/// of the control plane (D32).
 fn isolation_policy(reference: &ObjectRef, environment: &str, members: &[Member]) -> Value {
+    let of_states = workspaces_of_states(members);
     let mut ports: BTreeMap<&str, BTreeSet<u16>> = BTreeMap::new();
     for member in members {
-        if let Member::Isolated(isolated) = member {
-            ports
-                .entry(&isolated.workspace_id)
-                .or_default()
-                .insert(isolated.port);
+        if let Member::Isolated(Isolated { tenant, port }) = member
+            && (of_states.is_empty() || of_states.contains(&tenant.workspace_id))
+        {
+            let ports = ports.entry(&tenant.workspace_id).or_default();
+            ports.insert(*port);
         }
     }
     let workspaces: Vec<&str> = ports.keys().copied().collect();
@@ -214,6 +260,15 @@ fn isolation_policy(reference: &ObjectRef, environment: &str, members: &[Member]
             "ingress": ingress,
         },
     })
+}
+
+/// The workspaces that the control plane itself names among these members.
+pub fn workspaces_of_states<'a>(
+    members: impl IntoIterator<Item = &'a Member>,
+) -> BTreeSet<&'a Arc<str>> {
+    let tenants = members.into_iter().filter_map(Member::whose);
+    let of_states = tenants.filter(|tenant| tenant.origin == Origin::ControlPlane);
+    of_states.map(|tenant| &tenant.workspace_id).collect()
 }
 
 fn rule(workspace: &str, environment: &str, ports: &BTreeSet<u16>) -> Value {

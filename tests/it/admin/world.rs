@@ -168,7 +168,7 @@ impl World {
         let work = WorkKey::Workload(key.clone());
         self.store.with(|memory| {
             // Whatever is ready goes first, as the lanes would take it.
-            while let Some(task) = memory.backlog.next(now) {
+            while let Some(task) = memory.backlog.next_for(usize::MAX, now) {
                 if task.key == work {
                     memory.backlog.finish(&work, outcome, now, 0.5);
                     return;

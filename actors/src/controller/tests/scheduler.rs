@@ -16,8 +16,10 @@ use crate::testing::cluster::Fault;
 use crate::testing::{Op, input, sentinel_input};
 
 mod beside;
+mod fairness;
 mod interleavings;
 mod restart;
+mod tenants;
 mod watch;
 
 /// The desk of a controller that is up.

@@ -12,7 +12,7 @@ use crate::kinds::{Desired, Rules};
 use crate::replay::Age;
 use crate::testing::minimal_input;
 
-fn apply() -> Change {
+pub(super) fn apply() -> Change {
     let desired = validate(minimal_input(), &Rules::default());
     let desired = desired.unwrap_or_else(|invalid| panic!("{invalid}"));
     Change::Apply(Desired::Deployment(Box::new(desired)))

@@ -10,6 +10,7 @@ use crate::ids::{Controller, SharedKey};
 use crate::kinds::{Member, Password, PullSecret, Rules};
 use crate::labels;
 use crate::object::{LiveObject, Rendered, Resource};
+use crate::scheduler::Origin;
 use crate::testing::{applied, applied_json};
 
 fn member(workspace: &str, port: u16) -> Member {
@@ -71,6 +72,45 @@ fn members_in_any_order_make_the_same_policy() {
     assert_eq!(one, other);
     let ingress = one.body["spec"]["ingress"].as_array().map_or(0, Vec::len);
     assert_eq!(ingress, 2, "a rule for each workspace");
+}
+
+/// (D32) Whoever came first, and whatever its workspace is called.
+#[test]
+fn calls_add_no_workspace_to_those_of_the_control_plane() {
+    let theirs = [member("ws_m", 1), member("ws_m", 2)];
+    let called = |workspace, port| member(workspace, port).of(Origin::Scheduler);
+    let alone = render(&policy_key(), &theirs);
+    for stranger in ["ws_a", "ws_z"] {
+        let mut members = theirs.to_vec();
+        members.insert(0, called(stranger, 3));
+        assert_eq!(render(&policy_key(), &members), alone);
+        members.rotate_left(1);
+        assert_eq!(render(&policy_key(), &members), alone);
+    }
+    let of_one = [theirs[0].clone(), called("ws_m", 2)];
+    assert_eq!(
+        render(&policy_key(), &of_one),
+        alone,
+        "of the same workspace"
+    );
+    let policy = render(&policy_key(), &[called("ws_a", 3)]);
+    let ingress = policy.body["spec"]["ingress"]
+        .as_array()
+        .map_or(0, Vec::len);
+    assert_eq!(ingress, 1, "among themselves all count");
+}
+
+/// What else workloads share says nothing of them.
+#[test]
+fn no_member_changes_a_namespace_or_a_pull_secret() {
+    for key in [
+        SharedKey::Namespace("ns".into()),
+        SharedKey::PullSecret("ns".into()),
+    ] {
+        let alone = render(&key, &[member("ws_m", 1)]);
+        let called = member("ws_a", 2).of(Origin::Scheduler);
+        assert_eq!(render(&key, &[called, member("ws_m", 1)]), alone, "{key}");
+    }
 }
 
 #[test]
