@@ -190,7 +190,6 @@ async fn of_two_sentinels_each_brings_and_takes_its_own_gossip() -> Outcome {
     has(&world, &one, &all_five(&one.k8s_name)).await?;
     has(&world, &two, &all_five(&two.k8s_name)).await?;
     let selector = json!({
-        "unkey.com/workspace.id": one.workspace_id,
         "unkey.com/environment.id": one.environment_id,
         "app.kubernetes.io/component": "sentinel",
     });

@@ -1,7 +1,7 @@
 //! What stands beside the Deployment of a sentinel.
 //!
 //! Service and disruption budget belong to the Deployment and go with it. The gossip objects
-//! select all sentinels of an environment and its workspace; each sentinel brings its own pair, so that the last one
+//! select all sentinels of an environment; each sentinel brings its own pair, so that the last one
 //! to go takes the last pair along (D20).
 
 use std::sync::Arc;
@@ -134,11 +134,9 @@ fn pods_of(desired: &DesiredSentinel) -> Value {
     json!({ labels::SENTINEL_ID: &*desired.sentinel_id })
 }
 
-/// The pods of all sentinels of the environment. A call may name an environment of somebody else's:
-/// the workspace keeps its sentinels out (D32).
+/// The pods of all sentinels of the environment.
 fn environment(desired: &DesiredSentinel) -> Value {
     json!({
-        labels::WORKSPACE_ID: &*desired.workspace_id,
         labels::ENVIRONMENT_ID: &*desired.environment_id,
         labels::COMPONENT: labels::COMPONENT_SENTINEL,
     })

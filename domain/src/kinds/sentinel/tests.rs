@@ -201,30 +201,6 @@ fn every_item_of_a_keyed_list_has_its_keys() {
     bodies(sentinel_input()).iter().for_each(check_lists);
 }
 
-/// (D20, D32) A call may name the environment of another workspace, before or after a state does.
-#[test]
-fn gossip_never_reaches_the_sentinels_of_another_workspace() {
-    let stranger = SentinelInput {
-        workspace_id: "ws_other".to_owned(),
-        ..sentinel_input()
-    };
-    let (ours, theirs) = (objects(sentinel_input()), objects(stranger));
-    let labels = &theirs[0].body["spec"]["template"]["metadata"]["labels"];
-    let service = &ours[3].body["spec"]["selector"];
-    let policy = &ours[4].body["spec"];
-    for selector in [
-        service,
-        &policy["endpointSelector"]["matchLabels"],
-        &policy["ingress"][0]["fromEndpoints"][0]["matchLabels"],
-    ] {
-        let selector = selector.as_object().expect("a selector");
-        assert!(
-            selector.iter().any(|(key, value)| labels[key] != *value),
-            "{selector:?}"
-        );
-    }
-}
-
 /// (D20) Whichever sentinel goes, the pair of another still spans the environment.
 #[test]
 fn gossip_spans_the_environment_and_each_sentinel_has_its_own_pair() {
