@@ -191,12 +191,16 @@ impl Reconciler {
     /// Takes in a call; a process that does not write takes none.
     fn call(&mut self, (wish, answer): (Wish, CallAnswer), context: &Context<ReconcilerMessage>) {
         self.take_turn(context);
-        if self.duty.is_on() && !self.lanes.store.is_halted() {
-            self.lanes.store.call(wish, answer, context.board.now());
+        let refusal = if self.lanes.store.is_halted() {
+            scheduler::stopping()
+        } else if self.duty.is_on() {
+            let now = context.board.now();
+            return self.lanes.store.call(wish, answer, now);
         } else {
-            // Who does not wait any more needs no answer.
-            let _ = answer.send(Err(scheduler::standby()));
-        }
+            scheduler::standby()
+        };
+        // Who does not wait any more needs no answer.
+        let _ = answer.send(Err(refusal));
     }
 
     fn start_lanes(&mut self, context: &Context<ReconcilerMessage>) {

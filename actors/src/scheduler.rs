@@ -41,6 +41,11 @@ pub(crate) fn standby() -> CallFailure {
     unavailable("this krane is on standby: another one holds the lease")
 }
 
+/// Why a process on its way out begins nothing.
+pub(crate) fn stopping() -> CallFailure {
+    unavailable("krane is stopping; call again for the next one")
+}
+
 /// Why nothing is known of the cluster at present.
 pub(crate) fn starting() -> CallFailure {
     unavailable("krane does not know the cluster yet; try again in a moment")

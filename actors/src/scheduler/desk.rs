@@ -10,7 +10,7 @@ use krane_domain::scheduler::{Call, CallFailure, CallFailureKind, Wish};
 use tokio::sync::oneshot;
 
 use super::watching::{self, Follower};
-use super::{SchedulerDesk, Watching, standby, unavailable};
+use super::{SchedulerDesk, Watching, standby, stopping, unavailable};
 use crate::address::Address;
 use crate::lease::Leadership;
 use crate::reconciler::ReconcilerMessage;
@@ -76,7 +76,13 @@ impl Front {
     async fn ask(&self, wish: Wish) -> Result<(), CallFailure> {
         let (answer, answered) = oneshot::channel();
         let call = Box::new((wish, answer));
-        let lost = || unavailable("its controller is starting over; try again");
+        let lost = || {
+            if self.store.is_halted() {
+                stopping()
+            } else {
+                unavailable("its controller is starting over; try again")
+            }
+        };
         let sent = self.reconciler.send(ReconcilerMessage::Call(call)).await;
         sent.map_err(|_down| lost())?;
         answered.await.unwrap_or_else(|_lost| Err(lost()))

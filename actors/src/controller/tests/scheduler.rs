@@ -288,6 +288,17 @@ async fn nothing_is_taken_before_the_cluster_is_known_and_while_the_controller_i
     assert_eq!(kind(answer), Some(CallFailureKind::Unavailable));
 }
 
+/// Another process would be told that it stands by; this one ends.
+#[tokio::test(start_paused = true)]
+async fn a_krane_that_stops_says_so() {
+    let world = World::start().await;
+    let desk = desk(&world).await;
+    world.workers.store().halt();
+    let refused = desk.call(apply(input("ns", "a"))).await.unwrap_err();
+    assert_eq!(refused.kind, CallFailureKind::Unavailable);
+    assert!(refused.message.contains("is stopping"), "{refused}");
+}
+
 fn sentinel(name: &str) -> Call {
     Call::ApplySentinel {
         namespace: "sentinel".into(),
