@@ -198,7 +198,11 @@ impl Elector {
             None => Move::Create(self.claim(0, true)),
             Some(record) => {
                 let is_new = !self.is_own(record);
-                let transitions = record.transitions.saturating_add(u32::from(is_new));
+                let transitions = if is_new {
+                    next_transition(record.transitions)
+                } else {
+                    record.transitions
+                };
                 Move::Update {
                     version: Arc::clone(&record.version),
                     claim: self.claim(transitions, is_new),
@@ -350,5 +354,15 @@ impl Elector {
             transitions,
             is_new,
         }
+    }
+}
+
+/// One holder more. The API server keeps 31 bits: a count at its end, which somebody must have put
+/// there, begins anew, for what it does not take it would refuse for ever.
+const fn next_transition(transitions: u32) -> u32 {
+    if transitions >= i32::MAX.unsigned_abs() {
+        0
+    } else {
+        transitions + 1
     }
 }

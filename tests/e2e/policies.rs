@@ -157,6 +157,68 @@ async fn edits_are_undone_and_what_is_unknown_goes() -> Outcome {
     agent.stop().await
 }
 
+/// To the API server a rule is one value: what a newer state leaves out inside of it shows in no
+/// ownership, and has to go all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_newer_state_leaves_out_of_a_rule_goes() -> Outcome {
+    let world = world().await?;
+    let agent = world.agent().start().await?;
+    let ports = |port: Value| json!([{ "toPorts": [{ "ports": [port] }] }]);
+    let pods = |labels: Value| json!({ "matchLabels": labels });
+    let stages = [
+        json!({
+            "endpointSelector": pods(json!({ "dep": "d", "env": "e" })),
+            "ingress": ports(json!({ "port": "8000", "endPort": 9000, "protocol": "TCP" })),
+        }),
+        json!({
+            "endpointSelector": pods(json!({ "dep": "d", "env": "e" })),
+            "ingress": ports(json!({ "port": "8000", "protocol": "TCP" })),
+        }),
+        json!({
+            "endpointSelector": pods(json!({ "env": "e" })),
+            "ingress": ports(json!({ "port": "8000", "protocol": "TCP" })),
+        }),
+        json!({
+            "endpointSelector": {},
+            "ingress": [{
+                "fromEndpoints": [],
+                "toPorts": [{ "ports": [{ "port": "8000", "protocol": "TCP" }] }],
+            }],
+        }),
+        json!({ "endpointSelector": {}, "ingress": [] }),
+        json!({ "endpointSelector": {} , "ingressDeny": [{
+            "fromEntities": ["world"],
+            "toPorts": [{ "ports": [{ "port": "22", "protocol": "TCP" }] }],
+        }] }),
+        json!({ "endpointSelector": {}, "ingressDeny": [{ "fromEntities": ["world"] }] }),
+    ];
+    for spec in &stages {
+        let policy = with_spec(&world, "changing", spec);
+        world.control.push(samples::apply_policy(policy));
+        eventually("the rules are those wanted", limits::LONG, async || {
+            let all = policies(&world, &world.namespace(0));
+            let live = all
+                .get("changing")
+                .await
+                .map_err(|error| error.to_string())?;
+            let live = &live.data["spec"];
+            if live == spec {
+                Ok(())
+            } else {
+                Err(format!("{live} instead of {spec}"))
+            }
+        })
+        .await?;
+    }
+    let mark = world.mark()?;
+    let agent_again = world.agent().set("resync.interval", "1s").start().await?;
+    agent.stop().await?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let writes = world.writes(mark)?;
+    assert!(writes.is_empty(), "in place is in place: {writes:?}");
+    agent_again.stop().await
+}
+
 /// D18: without Cilium's kinds what needs them waits, and nothing else does; once they are there it
 /// is made within 65 s, without a restart.
 #[tokio::test(flavor = "multi_thread")]

@@ -19,6 +19,7 @@ use crate::object::{Rendered, Resource, conceal};
 pub(super) fn differences(rendered: &Rendered, live: &Value) -> Vec<Difference> {
     let body = comparable(rendered);
     let mut walk = Walk {
+        resource: rendered.reference.resource,
         steps: Vec::new(),
         differences: Vec::new(),
     };
@@ -85,6 +86,7 @@ impl<'f> Owned<'f> {
 
 /// A walk through rendered, owned and live together.
 struct Walk<'a> {
+    resource: Resource,
     steps: Vec<Step<'a>>,
     differences: Vec<Difference>,
 }

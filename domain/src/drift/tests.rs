@@ -3,6 +3,7 @@ mod edits;
 mod equality;
 mod properties;
 mod recorded;
+mod rules;
 
 use serde_json::{Value, json};
 

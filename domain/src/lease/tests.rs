@@ -105,6 +105,21 @@ fn a_candidate_waits_for_the_whole_duration_without_a_change_on_its_own_clock() 
     assert_eq!(elector.next(at(128)), Move::Look, "it was renewed");
 }
 
+/// What the API server does not take it would refuse for ever, and nobody would write any more.
+#[test]
+fn a_count_of_transitions_at_its_end_begins_anew() {
+    let last = i32::MAX.unsigned_abs();
+    for (found, claimed) in [(last, 0), (u32::MAX, 0), (last - 1, last)] {
+        let mut elector = elector("b");
+        elector.read(Some(record(5, "", found)), at(100));
+        let made = elector.next(at(100));
+        assert!(
+            matches!(&made, Move::Update { claim, .. } if claim.transitions == claimed),
+            "{found}: {made:?}"
+        );
+    }
+}
+
 /// ±10 s of skew, and far worse: the times in the record are not looked at.
 #[test]
 fn no_time_of_day_in_the_record_makes_a_candidate_faster_or_slower() {

@@ -96,8 +96,9 @@ async fn stands(world: &World, peer: Peer) -> Outcome {
             }
         }
     });
-    let agent = world.agent().set("control.url", &url).start().await?;
+    // It tries from its start on, and may have said so before it is ready.
     let started = Instant::now();
+    let agent = world.agent().set("control.url", &url).start().await?;
     let said = eventually("the trouble is named", limits::LONG, async || {
         let lines = agent.log().lines().map_err(|error| error.to_string())?;
         lines

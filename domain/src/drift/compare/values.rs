@@ -1,14 +1,16 @@
 //! Values, by what they mean to the API server.
 
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
 use super::Walk;
 use crate::drift::difference::{DifferenceKind, Step};
+use crate::object::Resource;
 use crate::quantity::Quantity;
 
 impl<'a> Walk<'a> {
     /// Only what is wanted is looked at: defaults and foreign keys in objects are none of krane's
-    /// business, other lists are taken item by item.
+    /// business, other lists are taken item by item. But where everything is krane's business, what
+    /// is not wanted may not be there, and nothing is not the same as something empty.
     pub(super) fn value(&mut self, rendered: &'a Value, live: Option<&'a Value>) {
         let live = live.filter(|live| !live.is_null());
         match (rendered, live) {
@@ -17,16 +19,59 @@ impl<'a> Walk<'a> {
                     let live = live.and_then(|live| live.get(key));
                     self.at(Step::Key(key), |walk| walk.value(value, live));
                 }
+                if self.is_all_of_it() {
+                    self.more_than(map, live);
+                }
             }
             (Value::Array(wanted), Some(Value::Array(items))) if wanted.len() == items.len() => {
                 for (index, (value, live)) in wanted.iter().zip(items).enumerate() {
                     self.at(Step::Index(index), |walk| walk.value(value, Some(live)));
                 }
             }
-            (_, None) if is_empty(rendered) => {}
+            (_, None) if is_empty(rendered) && !self.is_all_of_it() => {}
             (_, Some(live)) if self.is_equal(rendered, live) => {}
             _ => self.report(DifferenceKind::Value, Some(rendered), live),
         }
+    }
+
+    /// Whether the API server keeps this as it was sent: rules of policies, to which it adds one
+    /// known default, and selectors, to which it adds nothing.
+    fn is_all_of_it(&self) -> bool {
+        let is_rule = self.resource == Resource::CiliumNetworkPolicy
+            && matches!(self.steps.first(), Some(Step::Key("spec" | "specs")));
+        let is_selector = |step: &Step<'_>| {
+            matches!(step, Step::Key("selector" | "matchLabels" | "nodeSelector"))
+        };
+        is_rule || self.steps.last().is_some_and(is_selector)
+    }
+
+    /// Members that are there beside those wanted.
+    fn more_than(&mut self, wanted: &'a Map<String, Value>, live: Option<&'a Value>) {
+        let members = live.and_then(Value::as_object).into_iter().flatten();
+        let more = members
+            .filter(|(key, value)| !value.is_null() && wanted.get(*key).is_none_or(Value::is_null));
+        for (key, value) in more {
+            if !self.is_default_of_rules(key, value) {
+                self.at(Step::Key(key), |walk| {
+                    walk.report(DifferenceKind::OwnedNotRendered, None, Some(value));
+                });
+            }
+        }
+    }
+
+    /// The only default in a policy's rules, as measured: `icmps[].fields[].family`.
+    fn is_default_of_rules(&self, key: &str, value: &Value) -> bool {
+        let is_of_icmp = matches!(
+            self.steps.as_slice(),
+            [
+                ..,
+                Step::Key("icmps"),
+                Step::Index(_),
+                Step::Key("fields"),
+                Step::Index(_)
+            ]
+        );
+        is_of_icmp && key == "family" && value == "IPv4"
     }
 
     fn is_equal(&self, rendered: &Value, live: &Value) -> bool {

@@ -176,6 +176,25 @@ fn all_rules_go_through_as_they_came() {
     );
 }
 
+/// The API server refuses such a label; left out, the policy would be open to all.
+#[test]
+fn a_label_that_is_null_is_no_selector_of_more() {
+    for place in ["endpointSelector", "ingress", "specs"] {
+        let selector = json!({ "matchLabels": { "unkey.com/environment.id": null } });
+        let mut hostile = policy();
+        match place {
+            "ingress" => hostile["spec"]["ingress"][0]["fromEndpoints"][0] = selector,
+            "specs" => hostile["specs"] = json!([{ "endpointSelector": selector }]),
+            place => hostile["spec"][place] = selector,
+        }
+        let problem = problem(hostile.to_string());
+        assert!(
+            problem.contains("a label that is null"),
+            "{place}: {problem}"
+        );
+    }
+}
+
 #[test]
 fn null_says_nothing_wherever_it_stands() {
     let mut with = policy();

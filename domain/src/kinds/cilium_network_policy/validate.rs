@@ -39,6 +39,7 @@ pub fn validate(input: PolicyInput, rules: &Rules) -> Result<DesiredPolicy, Inva
     body.remove("kind");
     body.remove("status");
     let annotations = annotations(body.remove("metadata"))?;
+    selectors_of(&Value::Object(body.clone()))?;
     without_nulls(&mut body);
     rules_of(&body)?;
     Ok(DesiredPolicy {
@@ -147,6 +148,24 @@ fn annotations(metadata: Option<Value>) -> Result<Map<String, Value>, Invalid> {
         return Err(refused("has an annotation that is no text", "send texts"));
     }
     Ok(annotations)
+}
+
+/// A label that is asked for and is null is a mistake of the sender's, which the API server refuses.
+/// Without it the selector would select more.
+fn selectors_of(value: &Value) -> Result<(), Invalid> {
+    let members = match value {
+        Value::Object(members) => members,
+        Value::Array(items) => return items.iter().try_for_each(selectors_of),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Ok(()),
+    };
+    let labels = members.get("matchLabels").and_then(Value::as_object);
+    if labels.is_some_and(|labels| labels.values().any(Value::is_null)) {
+        return Err(refused(
+            "has a selector with a label that is null",
+            "send the label's value; without it the policy would be about more pods",
+        ));
+    }
+    members.values().try_for_each(selectors_of)
 }
 
 /// Members that are null say the same as none, and an apply of them would differ for ever.

@@ -284,7 +284,7 @@ fn invalid_field(change: Change) -> String {
 /// unkeyed/unkey 8f89494446 (A47), and Acto's odd numbers (C12).
 #[test]
 fn what_cannot_be_applied_is_refused_as_a_whole_and_by_name() {
-    let rows: [(&str, Change); 18] = [
+    let rows: [(&str, Change); 19] = [
         ("", |_| ()),
         ("", |input| input.replicas = 0),
         ("", |input| input.k8s_name = "a".repeat(52)),
@@ -293,6 +293,7 @@ fn what_cannot_be_applied_is_refused_as_a_whole_and_by_name() {
         ("k8s_name", |input| input.k8s_name = "a".repeat(64)),
         ("k8s_name", |input| input.k8s_name = "sen_Abc".to_owned()),
         ("k8s_name", |input| input.k8s_name = "-x".to_owned()),
+        ("k8s_name", |input| input.k8s_name = "9lives".to_owned()),
         ("k8s_name", |input| input.k8s_name = String::new()),
         ("k8s_name", |input| {
             input.k8s_name = "sen-gossip-lan".to_owned();

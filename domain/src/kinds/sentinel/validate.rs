@@ -21,6 +21,7 @@ pub fn validate(input: SentinelInput, rules: &Rules) -> Result<DesiredSentinel, 
         ("image", &input.image),
     ])?;
     let key = validate_delete(&input.k8s_name)?;
+    service_name(&input.k8s_name)?;
     let label = |field, value: String| validation::label_value(field, value).map(Into::into);
     Ok(DesiredSentinel {
         key,
@@ -35,6 +36,18 @@ pub fn validate(input: SentinelInput, rules: &Rules) -> Result<DesiredSentinel, 
         memory_mib: validation::memory_mib(input.memory_mib)?,
         origin: Origin::ControlPlane,
     })
+}
+
+/// A Service has the same name, and begins with a letter.
+fn service_name(name: &str) -> Result<(), Invalid> {
+    if name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        return Ok(());
+    }
+    Err(Invalid::new(
+        "k8s_name",
+        format!("{} begins with no letter", validation::quoted(name)),
+        "begin with a letter of a-z: its Service has the same name",
+    ))
 }
 
 /// The object a delete state names, or why it names none.
