@@ -181,14 +181,15 @@ fn reference(wish: &Wish) -> ObjectRef {
 }
 
 fn is_ready_pod_of(app: &App, pod: &Value) -> bool {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let is_owned = list(&pod["metadata"]["ownerReferences"])
-        .iter()
-        .any(|owner| owner["name"] == app.name);
-    is_owned
-        && list(&pod["status"]["conditions"])
-            .iter()
-            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    let any = |list: &Value, test: &dyn Fn(&Value) -> bool| {
+        let mut items = list.as_array().into_iter().flatten();
+        items.any(test)
+    };
+    any(&pod["metadata"]["ownerReferences"], &|owner| {
+        owner["name"] == app.name
+    }) && any(&pod["status"]["conditions"], &|condition| {
+        condition["type"] == "Ready" && condition["status"] == "True"
+    })
 }
 
 fn name(object: &Value) -> &str {

@@ -142,8 +142,9 @@ pub(super) fn too_large() -> Status {
     Status::resource_exhausted(text)
 }
 
-/// The server's own limits come as a status; all else is a peer that broke off.
-fn unreadable(error: axum::Error) -> Status {
+/// Why a body ends in an error: the server's own limits come as a status, all else is a peer that
+/// broke off.
+pub(super) fn unreadable(error: axum::Error) -> Status {
     Status::try_from_error(error.into())
         .ok()
         .filter(|status| matches!(status.code(), Code::DeadlineExceeded | Code::Unavailable))

@@ -67,10 +67,7 @@ func call(url string) error {
 	say := json.NewEncoder(os.Stdout)
 	transports := map[int]*versions{}
 	for version := 1; version <= 2; version++ {
-		protocols := &http.Protocols{}
-		protocols.SetHTTP1(version == 1)
-		protocols.SetUnencryptedHTTP2(version == 2)
-		transports[version] = &versions{next: &http.Transport{Protocols: protocols}}
+		transports[version] = &versions{next: transport(version)}
 	}
 	for lines.Scan() {
 		var it order
@@ -93,16 +90,9 @@ func call(url string) error {
 }
 
 func (it *order) send(url string, transport *versions) (*told, error) {
-	var options []connect.ClientOption
-	switch it.Protocol {
-	case "connect":
-	case "grpc":
-		options = append(options, connect.WithGRPC())
-	default:
-		return nil, fmt.Errorf("unknown protocol %q", it.Protocol)
-	}
-	if it.JSON {
-		options = append(options, connect.WithProtoJSON())
+	options, err := options(it.Protocol, it.JSON)
+	if err != nil {
+		return nil, err
 	}
 	if it.Gzip {
 		options = append(options, connect.WithSendGzip())

@@ -57,10 +57,7 @@ func schedule(url string) error {
 	say := json.NewEncoder(os.Stdout)
 	clients := map[int]*http.Client{}
 	for version := 1; version <= 2; version++ {
-		protocols := &http.Protocols{}
-		protocols.SetHTTP1(version == 1)
-		protocols.SetUnencryptedHTTP2(version == 2)
-		clients[version] = &http.Client{Transport: &http.Transport{Protocols: protocols}}
+		clients[version] = &http.Client{Transport: transport(version)}
 	}
 	for lines.Scan() {
 		var it wish
@@ -79,16 +76,9 @@ func schedule(url string) error {
 }
 
 func (it *wish) send(url string, httpClient *http.Client, say *json.Encoder) error {
-	var options []connect.ClientOption
-	switch it.Protocol {
-	case "connect":
-	case "grpc":
-		options = append(options, connect.WithGRPC())
-	default:
-		return fmt.Errorf("unknown protocol %q", it.Protocol)
-	}
-	if it.JSON {
-		options = append(options, connect.WithProtoJSON())
+	options, err := options(it.Protocol, it.JSON)
+	if err != nil {
+		return err
 	}
 	client := kranev1connect.NewSchedulerServiceClient(httpClient, url, options...)
 	ctx := context.Background()
@@ -97,7 +87,6 @@ func (it *wish) send(url string, httpClient *http.Client, say *json.Encoder) err
 		ctx, cancel = context.WithTimeout(ctx, 45*time.Second)
 		defer cancel()
 	}
-	var err error
 	switch it.Method {
 	case "ApplyDeployment":
 		err = unary(ctx, it, client.ApplyDeployment, &kranev1.ApplyDeploymentRequest{})

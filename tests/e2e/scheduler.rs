@@ -18,16 +18,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::lease::{forget_the_lease, leads};
+use crate::secrets_caller::WAYS;
 use crate::world;
 
-/// The ways of a call: protocol, version of HTTP, whether in JSON.
-const WAYS: [(&str, u8, bool); 5] = [
-    ("connect", 1, false),
-    ("connect", 1, true),
-    ("connect", 2, false),
-    ("connect", 2, true),
-    ("grpc", 2, false),
-];
+/// The one way that knows streams.
 const GRPC: (&str, u8, bool) = ("grpc", 2, false);
 
 /// One line of the scheduler's.

@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// The ways a client may go: protocol, version of HTTP, whether in JSON.
-const WAYS: [(&str, u8, bool); 5] = [
+pub(crate) const WAYS: [(&str, u8, bool); 5] = [
     ("connect", 1, false),
     ("connect", 1, true),
     ("connect", 2, false),

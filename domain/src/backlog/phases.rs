@@ -50,20 +50,13 @@ impl Backlog {
 
     fn hasten(&mut self, shared: &SharedKey, urgency: Urgency) {
         let key = WorkKey::Shared(shared.clone());
-        match self.entries.get(&key).map(|entry| &entry.phase) {
-            Some(Phase::Ready {
+        if let Some(entry) = self.entries.get(&key)
+            && let Phase::Ready {
                 urgency: before, ..
-            }) if urgency < *before => {
-                self.put_at(&key, urgency);
-            }
-            Some(
-                Phase::Ready { .. }
-                | Phase::Idle
-                | Phase::InFlight
-                | Phase::Waiting { .. }
-                | Phase::Blocked(_),
-            )
-            | None => {}
+            } = entry.phase
+            && urgency < before
+        {
+            self.put_at(&key, urgency);
         }
     }
 

@@ -154,9 +154,9 @@ impl Line {
         let oldest = self.by_age.first();
         let aged = oldest.filter(|(since, _)| *since + FAIRNESS <= now && !self.was_aged);
         self.was_aged = aged.is_some();
-        let (_, key) = match aged {
-            Some((_, key)) => return Some(key.clone()),
-            None => self.by_urgency.first()?,
+        let key = match aged {
+            Some((_, key)) => key,
+            None => &self.by_urgency.first()?.1,
         };
         Some(key.clone())
     }

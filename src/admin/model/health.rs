@@ -105,7 +105,7 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     findings
         .problems
         .sort_by_key(|it| std::cmp::Reverse(it.level));
-    let (level, sentence) = match std::mem::take(&mut findings.headline).sentence() {
+    let (level, sentence) = match findings.headline.sentence() {
         // It says all at once what goes on, and that is this.
         _ if inputs.is_stopping => (Level::Busy, "krane is stopping".to_owned()),
         Some(wrong) => wrong,

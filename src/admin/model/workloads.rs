@@ -57,15 +57,21 @@ pub struct WorkloadView {
 }
 
 impl WorkloadView {
+    /// Pods that are ready beyond those wanted: on their way out, or of a rollout.
+    pub fn surplus(&self) -> usize {
+        let wanted = self
+            .replicas
+            .map(|wanted| usize::try_from(wanted).unwrap_or(usize::MAX));
+        wanted.map_or(0, |wanted| self.ready.saturating_sub(wanted))
+    }
+
     /// `2 of 3`; pods on their way out and those of a rollout are told apart from those wanted.
     pub fn ready_of_wanted(&self) -> String {
         let Some(wanted) = self.replicas else {
             return self.ready.to_string();
         };
-        let ready = self.ready;
-        let more = ready.saturating_sub(usize::try_from(wanted).unwrap_or(usize::MAX));
-        match more {
-            0 => format!("{ready} of {wanted}"),
+        match self.surplus() {
+            0 => format!("{} of {wanted}", self.ready),
             more => format!("{wanted} of {wanted}, {more} more"),
         }
     }

@@ -70,11 +70,7 @@ impl<'a> Show<'a> {
         // Of how many pods a state that cannot be read speaks, nobody knows.
         let known = self.view.workloads.iter().filter_map(|workload| {
             let wanted = workload.replicas?;
-            // Beyond that are pods on their way out, and those of a rollout.
-            let ready = workload
-                .ready
-                .min(usize::try_from(wanted).unwrap_or(usize::MAX));
-            Some((ready, u64::from(wanted)))
+            Some((workload.ready - workload.surplus(), u64::from(wanted)))
         });
         known.fold((0, 0), |(ready, wanted), (own_ready, own_wanted)| {
             (ready + own_ready, wanted + own_wanted)

@@ -65,11 +65,10 @@ impl Secrets {
     pub(super) fn blob(&self, app: &App, environment_id: &str) -> Bytes {
         let mut blobs = self.blobs.lock();
         let blob = blobs.entry(app.name).or_insert_with(|| {
-            let values = VARIABLES.map(|name| format!("the {name} of {}", app.name));
-            let variables = [
-                (VARIABLES[0], values[0].as_str()),
-                (VARIABLES[1], values[1].as_str()),
-            ];
+            let variables = variables_of(app);
+            let variables = variables
+                .each_ref()
+                .map(|(name, value)| (&**name, &**value));
             self.vault.blob(environment_id, &variables).into()
         });
         blob.clone()
@@ -104,9 +103,7 @@ impl Stage {
         let (Answer::Variables(variables), took) = answer? else {
             return None;
         };
-        let is_own = variables
-            .into_iter()
-            .eq(VARIABLES.map(|name| (name.to_owned(), format!("the {name} of {}", app.name))));
+        let is_own = variables.into_iter().eq(variables_of(app));
         is_own.then(|| {
             self.secrets.served.fetch_add(1, Ordering::Relaxed);
             took
@@ -167,6 +164,11 @@ impl Stage {
             Err(_) => Answer::None,
         })
     }
+}
+
+/// Names and values, in the order of their names.
+fn variables_of(app: &App) -> [(String, String); 2] {
+    VARIABLES.map(|name| (name.to_owned(), format!("the {name} of {}", app.name)))
 }
 
 /// A variable of a pod's first container.

@@ -191,7 +191,9 @@ impl HttpBody for Received {
         }
         Poll::Ready(match (checked, frame) {
             (Err(refused), _) => Some(Err(refused.into())),
-            (Ok(()), frame) => frame.map(|frame| frame.map_err(unreadable)),
+            (Ok(()), frame) => {
+                frame.map(|frame| frame.map_err(|error| connect::unreadable(error).into()))
+            }
         })
     }
 
@@ -201,13 +203,5 @@ impl HttpBody for Received {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-/// The server's own limits come as a status; all else is a peer that broke off.
-fn unreadable(error: axum::Error) -> axum::BoxError {
-    match Status::try_from_error(error.into()) {
-        Ok(status) if status.code() == tonic::Code::DeadlineExceeded => status.into(),
-        Ok(_) | Err(_) => connect::broken_off().into(),
     }
 }

@@ -13,7 +13,7 @@ use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 use tonic::service::Routes;
 use tower::ServiceExt;
@@ -137,15 +137,14 @@ impl App {
             Kind::Grpc => grpc::time_limit(request.headers()),
             Kind::Http | Kind::GrpcWithoutTrailers | Kind::GrpcOther => Ok(None),
         };
-        let limit = match limit {
-            Ok(limit) => limit,
+        let end = match limit {
+            Ok(limit) => limit.and_then(|limit| Instant::now().checked_add(limit)),
             Err(status) => return Ok(grpc_refusal(status)),
         };
-        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         let answer = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
-        let answer = match limit {
+        let answer = match end {
             None => answer.await,
-            Some(limit) => match timeout(limit, answer).await {
+            Some(end) => match timeout_at(end, answer).await {
                 Ok(answer) => answer,
                 Err(_) => return Ok(grpc_refusal(connect::too_late())),
             },

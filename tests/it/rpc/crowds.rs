@@ -40,6 +40,30 @@ async fn is_served(sender: u8, server: &Server) {
     );
 }
 
+/// A call over HTTP/2 whose message is still to be sent.
+struct Begun {
+    answer: h2::client::ResponseFuture,
+    body: h2::SendStream<bytes::Bytes>,
+    _connection: JoinSet<Result<(), h2::Error>>,
+}
+
+async fn begin(server: &Server, content_type: &str) -> Begun {
+    let (client, connection) = h2::client::handshake(server.connect().await).await.unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let request = http::Request::post(format!("http://krane{}", super::DECRYPT))
+        .header("content-type", content_type)
+        .body(())
+        .unwrap();
+    let (answer, body) = client.send_request(request, false).unwrap();
+    Begun {
+        answer,
+        body,
+        _connection: tasks,
+    }
+}
+
 /// More than there is room for calls: a request that has not arrived is no call.
 #[tokio::test]
 async fn those_who_do_not_send_to_the_end_keep_nobody_out() {
@@ -118,17 +142,9 @@ async fn a_connection_of_http_2_without_requests_is_sent_away_and_a_busy_one_is_
         ..PATIENT
     };
     let server = Server::start(patience).await;
-    let (busy, connection) = h2::client::handshake(server.connect().await).await.unwrap();
-    let mut tasks = JoinSet::new();
-    tasks.spawn(connection);
-    let mut busy = busy.ready().await.unwrap();
-    let request = http::Request::post(format!("http://krane{}", super::DECRYPT))
-        .header("content-type", "application/proto")
-        .body(())
-        .unwrap();
-    let (answer, mut body) = busy.send_request(request, false).unwrap();
+    let mut busy = begin(&server, "application/proto").await;
     let message = prost::Message::encode_to_vec(&message("wait"));
-    body.send_data(message.into(), true).unwrap();
+    busy.body.send_data(message.into(), true).unwrap();
     server.entered(1).await;
 
     let (idle, connection) = h2::client::handshake(server.connect().await).await.unwrap();
@@ -136,27 +152,20 @@ async fn a_connection_of_http_2_without_requests_is_sent_away_and_a_busy_one_is_
     ended.expect("it is sent away").unwrap();
     drop(idle);
     server.desk.released.add_permits(1);
-    assert_eq!(answer.await.unwrap().status(), 200);
+    assert_eq!(busy.answer.await.unwrap().status(), 200);
 }
 
 /// Who goes away in the middle of a message is no defect of krane's.
 #[tokio::test]
 async fn a_message_of_grpc_that_is_broken_off_counts_as_canceled() {
     let server = Server::start(PATIENT).await;
-    let (client, connection) = h2::client::handshake(server.connect().await).await.unwrap();
-    let mut tasks = JoinSet::new();
-    tasks.spawn(connection);
-    let mut client = client.ready().await.unwrap();
-    let request = http::Request::post(format!("http://krane{}", super::DECRYPT))
-        .header("content-type", "application/grpc")
-        .body(())
-        .unwrap();
-    let (_answer, mut body) = client.send_request(request, false).unwrap();
-    body.send_data(b"\0\0\0\0\x10half".as_slice().into(), false)
+    let mut call = begin(&server, "application/grpc").await;
+    call.body
+        .send_data(b"\0\0\0\0\x10half".as_slice().into(), false)
         .unwrap();
     // It has been read when an answer to a later request has come.
     is_served(2, &server).await;
-    body.send_reset(h2::Reason::CANCEL);
+    call.body.send_reset(h2::Reason::CANCEL);
     let counted = async {
         while !server.metrics().contains("code=\"canceled\"") {
             is_served(2, &server).await;

@@ -39,7 +39,7 @@ pub fn validate(input: PolicyInput, rules: &Rules) -> Result<DesiredPolicy, Inva
     body.remove("kind");
     body.remove("status");
     let annotations = annotations(body.remove("metadata"))?;
-    selectors_of(&Value::Object(body.clone()))?;
+    body.values().try_for_each(selectors_of)?;
     without_nulls(&mut body);
     rules_of(&body)?;
     Ok(DesiredPolicy {

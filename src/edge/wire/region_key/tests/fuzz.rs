@@ -1,5 +1,6 @@
 //! Whatever comes over a stream, it is a state, or a version with a reason.
 
+use krane_sim::control_plane::samples;
 use krane_testfuzz::Fuzz;
 
 use super::*;
@@ -36,60 +37,27 @@ fn read(controller: Controller, document: Vec<u8>) {
 
 #[test]
 fn every_message_about_a_deployment_is_read() {
-    let apply = deployment_state::State::Apply(ApplyDeployment {
-        k8s_namespace: "abcdefgh".to_owned(),
-        k8s_name: "dep-1".to_owned(),
-        workspace_id: "ws_1".to_owned(),
-        project_id: "proj_1".to_owned(),
-        environment_id: "env_1".to_owned(),
-        deployment_id: "d_1".to_owned(),
-        image: "registry.example/app:1".to_owned(),
-        replicas: 2,
-        cpu_millicores: 250,
-        memory_mib: 256,
-        ..ApplyDeployment::default()
-    });
     let state = DeploymentState {
         version: 7,
-        state: Some(apply),
+        ..samples::apply(samples::deployment("abcdefgh", "dep-1"))
     };
     read(Controller::Deployments, state.encode_to_vec());
 }
 
 #[test]
 fn every_message_about_a_sentinel_is_read() {
-    let apply = sentinel_state::State::Apply(ApplySentinel {
-        k8s_name: "gate-1".to_owned(),
-        workspace_id: "ws_1".to_owned(),
-        project_id: "proj_1".to_owned(),
-        environment_id: "env_1".to_owned(),
-        app_id: "app_1".to_owned(),
-        sentinel_id: "s_1".to_owned(),
-        image: "registry.example/gate:1".to_owned(),
-        replicas: 1,
-        cpu_millicores: 250,
-        memory_mib: 256,
-    });
     let state = SentinelState {
         version: 7,
-        state: Some(apply),
+        ..samples::apply_sentinel(samples::sentinel("gate-1"))
     };
     read(Controller::Sentinels, state.encode_to_vec());
 }
 
 #[test]
 fn every_message_about_a_policy_is_read() {
-    let apply = cilium_network_policy_state::State::Apply(ApplyCiliumNetworkPolicy {
-        k8s_namespace: "abcdefgh".to_owned(),
-        k8s_name: "policy-1".to_owned(),
-        cilium_network_policy_id: "p_1".to_owned(),
-        policy: br#"{"apiVersion":"cilium.io/v2","kind":"CiliumNetworkPolicy","spec":{}}"#
-            .to_vec()
-            .into(),
-    });
     let state = CiliumNetworkPolicyState {
         version: 7,
-        state: Some(apply),
+        ..samples::apply_policy(samples::policy("abcdefgh", "policy-1"))
     };
     read(Controller::Cilium, state.encode_to_vec());
 }
