@@ -1,14 +1,21 @@
 //! The command line: what a person types and reads. Data goes to stdout, chatter to stderr.
 
+mod admin;
 mod allow_deletes;
 mod check;
 mod check_config;
 #[cfg(feature = "demo")]
 mod demo;
+mod events;
 pub mod exit;
+mod explain;
 mod flags;
+mod named;
 mod output;
 mod run;
+mod status;
+mod table;
+mod told;
 mod vault;
 
 use std::ffi::OsString;
@@ -23,8 +30,11 @@ use check::Check;
 use check_config::CheckConfig;
 #[cfg(feature = "demo")]
 use demo::Demo;
+use events::Events;
+use explain::{Diff, Explain};
 use output::Terminal;
 use run::Run;
+use status::{Status, Tree};
 use vault::Vault;
 
 /// Keeps one Kubernetes cluster equal to what the control plane wants.
@@ -46,6 +56,16 @@ enum Verb {
     Check(Check),
     /// Check the configuration and start nothing.
     CheckConfig(CheckConfig),
+    /// Show how the running krane is, and what to do if it is not well.
+    Status(Status),
+    /// Show the actors of the running krane.
+    Tree(Tree),
+    /// Say why a workload is as it is.
+    Explain(Explain),
+    /// Show where a workload's objects are not as wanted, and who owns those fields.
+    Diff(Diff),
+    /// Show what happened lately.
+    Events(Events),
     /// Let go of the deletions that the brake holds.
     AllowDeletes(AllowDeletes),
     /// Look after the vault.
@@ -72,6 +92,21 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::CheckConfig(check),
         }) => check.execute(process, &terminal),
+        Ok(Cli {
+            verb: Verb::Status(status),
+        }) => status.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Tree(tree),
+        }) => tree.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Explain(explain),
+        }) => explain.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Diff(diff),
+        }) => diff.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Events(events),
+        }) => events.execute(&terminal),
         Ok(Cli {
             verb: Verb::AllowDeletes(allow),
         }) => allow.execute(&terminal),

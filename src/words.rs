@@ -1,6 +1,7 @@
 //! Errors as text: with their causes, each said once, and not too long for a log.
 
 use std::error::Error;
+use std::time::Duration;
 
 /// Servers may put whole pages into a message.
 pub(crate) const LONGEST_MESSAGE: usize = 1024;
@@ -24,6 +25,17 @@ pub(crate) fn described(message: &str, source: Option<&(dyn Error + 'static)>) -
         }
     }
     text
+}
+
+/// A length of time in one unit; the script of the page says the same.
+pub(crate) fn brief(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
 }
 
 /// Cuts a text to [`LONGEST_MESSAGE`] bytes, at a character.

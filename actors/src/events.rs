@@ -63,6 +63,8 @@ pub enum Happening {
         paths: Vec<String>,
         /// Further paths.
         more: usize,
+        /// The field managers that had made it so, as far as the object says.
+        by: Vec<String>,
     },
     /// A key came into trouble, or into trouble of another kind.
     Troubled {
@@ -165,14 +167,19 @@ pub enum Happening {
 }
 
 impl Happening {
-    /// A repair of the object, which differed at these paths.
-    pub fn repaired<'a>(object: &ObjectRef, paths: impl IntoIterator<Item = &'a str>) -> Self {
+    /// A repair of the object, which these field managers had changed at these paths.
+    pub fn repaired<'a>(
+        object: &ObjectRef,
+        paths: impl IntoIterator<Item = &'a str>,
+        by: Vec<String>,
+    ) -> Self {
         let mut paths = paths.into_iter();
         let named = paths.by_ref().take(PATHS).map(str::to_owned).collect();
         Self::Repaired {
             object: object.clone(),
             paths: named,
             more: paths.count(),
+            by,
         }
     }
 
@@ -365,7 +372,8 @@ mod tests {
     #[test]
     fn a_repair_names_the_first_paths_and_counts_the_rest() {
         let object = ObjectRef::new(Resource::ReplicaSet, "ns", "d");
-        let repaired = Happening::repaired(&object, ["spec.replicas"; 11]);
+        let repaired =
+            Happening::repaired(&object, ["spec.replicas"; 11], vec!["kubectl".to_owned()]);
         let Happening::Repaired { paths, more, .. } = repaired else {
             panic!("a repair")
         };

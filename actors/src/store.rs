@@ -27,6 +27,7 @@ use crate::chance::Chance;
 use crate::scheduler::Followers;
 
 mod calls;
+mod explain;
 mod facts;
 mod receive;
 mod sight;
@@ -36,6 +37,7 @@ mod terms;
 mod tests;
 
 pub use calls::{CallAnswer, Calls};
+pub use explain::{ObjectExplanation, Role, WorkloadExplanation};
 pub use facts::{BrokenWatch, ResyncSummary, StreamMemory, WatchFailure};
 pub use receive::member_of;
 pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};

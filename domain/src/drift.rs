@@ -6,6 +6,7 @@
 mod adopt;
 mod compare;
 mod difference;
+mod explain;
 mod foreign;
 mod fuse;
 mod hold;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 pub use adopt::adopted;
 pub use difference::{Difference, DifferenceKind};
+pub use explain::{Attributed, Explanation, explain, owners_of};
 pub use foreign::Foreign;
 pub use fuse::FuseMemory;
 use serde_json::Value;

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::stream;
 use http::{HeaderMap, StatusCode};
+use krane_domain::ids::ObjectKey;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +41,10 @@ pub(super) fn router(state: ApiState) -> Router {
         .route("/api/v1/controllers", get(controllers))
         .route("/api/v1/controllers/{name}", get(controller))
         .route("/api/v1/workloads", get(workloads))
+        .route(
+            "/api/v1/workloads/{controller}/{namespace}/{name}",
+            get(workload),
+        )
         .route("/api/v1/events", get(events))
         .route("/api/v1/stream", get(follow))
         .with_state(state)
@@ -105,16 +110,35 @@ async fn workloads(State(state): State<ApiState>, Query(query): Query<WorkloadQu
     .into_response()
 }
 
+async fn workload(
+    State(state): State<ApiState>,
+    Path((controller, namespace, name)): Path<(String, String, String)>,
+) -> Response {
+    let key = ObjectKey::new(namespace, name);
+    let sources = state.feed.sources();
+    match sources.object(&state.feed.view(), &controller, &key) {
+        Some(object) => Json(object).into_response(),
+        None => {
+            let error = json!({"error": format!("{controller} want nothing of {key}")});
+            (StatusCode::NOT_FOUND, Json(error)).into_response()
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct EventQuery {
     #[serde(default)]
     after: u64,
+    #[serde(default)]
+    filter: String,
 }
 
 async fn events(State(state): State<ApiState>, Query(query): Query<EventQuery>) -> Response {
     let view = state.feed.view();
     let events = view.events.iter();
-    let later: Vec<_> = events.filter(|event| event.number > query.after).collect();
+    let later: Vec<_> = events
+        .filter(|event| event.number > query.after && event.matches(&query.filter))
+        .collect();
     Json(json!({
         "taken_at": view.taken_at,
         "dropped": view.events_dropped,

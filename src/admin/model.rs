@@ -7,6 +7,7 @@ mod controllers;
 mod events;
 mod health;
 mod lease;
+mod object;
 mod time;
 mod tree;
 mod workloads;
@@ -25,6 +26,7 @@ pub use controllers::{
 pub use events::EventView;
 pub use health::{HealthSummary, Problem};
 pub use lease::LeaseView;
+pub use object::{ChainStep, DifferenceView, ForeignView, ObjectView, PartView};
 pub use time::{Epoch, Stamp};
 pub use tree::{ActorView, ErrorView, MailboxView};
 pub use workloads::{PodView, ReportView, WorkloadView};

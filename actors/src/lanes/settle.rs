@@ -84,6 +84,12 @@ pub(super) async fn settle_as(
                         .with(|memory| memory.view.get(reference).cloned());
                     let rendered = &*wanted(live.as_deref());
                     if let Some(settlement) = write(rendered, Some(&uid), repair, context).await? {
+                        if repair.is_drift() {
+                            let paths = foreign.iter().flat_map(|it| &it.paths);
+                            let by = foreign.iter().map(|it| it.manager.clone()).collect();
+                            let paths = paths.map(String::as_str);
+                            context.record(Happening::repaired(reference, paths, by));
+                        }
                         return Ok(settlement);
                     }
                 }
@@ -108,7 +114,7 @@ pub(super) async fn settle_as(
                 let uid = found.as_ref().map(|found| &*found.uid);
                 if let Some(settlement) = write(rendered, uid, repair, context).await? {
                     if repair.is_drift() {
-                        context.record(Happening::repaired(&rendered.reference, []));
+                        context.record(Happening::repaired(reference, [], Vec::new()));
                     }
                     return Ok(settlement);
                 }
@@ -130,14 +136,19 @@ pub(super) async fn settle_as(
                     .iter()
                     .map(|difference| difference.path.as_str())
                     .collect();
+                let by = live
+                    .as_deref()
+                    .map(|live| drift::owners_of(&differences, live))
+                    .filter(|_| repair.is_drift())
+                    .unwrap_or_default();
                 if repair.is_drift() {
                     context.metrics.drift_detected.inc();
-                    tracing::info!(object = %what, differs = ?paths, "repairing drift");
+                    tracing::info!(object = %what, differs = ?paths, ?by, "repairing drift");
                 }
                 let uid = Some(&*uid).filter(|_| !is_planted(Bug::ApplyWithoutUid));
                 if let Some(settlement) = write(rendered, uid, repair, context).await? {
                     if repair.is_drift() {
-                        context.record(Happening::repaired(&rendered.reference, paths));
+                        context.record(Happening::repaired(reference, paths, by));
                     }
                     if is_left_to_others(rendered, &settlement, seconds) {
                         continue;

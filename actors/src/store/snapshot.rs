@@ -159,7 +159,7 @@ impl Store {
     }
 }
 
-fn workload(memory: &Memory, key: &ObjectKey) -> Option<WorkloadSnapshot> {
+pub(super) fn workload(memory: &Memory, key: &ObjectKey) -> Option<WorkloadSnapshot> {
     let state = memory.backlog.state(key)?;
     let standing = memory.backlog.standing(&WorkKey::Workload(key.clone()))?;
     let is_unwanted = matches!(state.change, Ok(Change::Delete));

@@ -81,8 +81,7 @@ pub(super) fn beyond(foreign: Vec<Foreign>, differences: &[Difference]) -> Vec<F
     let is_taken = |path: &String| {
         differences.iter().any(|difference| {
             // What is owned as a whole is taken as a whole.
-            let below = difference.path.strip_prefix(path.as_str());
-            below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
+            is_within(&difference.path, path)
                 && matches!(
                     difference.kind,
                     DifferenceKind::RenderedNotOwned | DifferenceKind::Value
@@ -96,6 +95,12 @@ pub(super) fn beyond(foreign: Vec<Foreign>, differences: &[Difference]) -> Vec<F
             paths: paths.into_iter().filter(|path| !is_taken(path)).collect(),
         });
     beyond.filter(|foreign| !foreign.paths.is_empty()).collect()
+}
+
+/// Whether `path` is `whole` or a part of it.
+pub(super) fn is_within(path: &str, whole: &str) -> bool {
+    let below = path.strip_prefix(whole);
+    below.is_some_and(|below| whole.is_empty() || below.is_empty() || below.starts_with(['.', '[']))
 }
 
 fn leaves(path: &str, node: &Value, paths: &mut Vec<String>) {

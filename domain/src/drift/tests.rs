@@ -1,6 +1,7 @@
 mod decisions;
 mod edits;
 mod equality;
+mod explain;
 mod properties;
 mod recorded;
 mod rules;

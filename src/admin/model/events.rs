@@ -30,8 +30,28 @@ pub struct EventView {
     pub version: Option<u64>,
     /// Where an object differed; paths without values.
     pub paths: Vec<String>,
+    /// The field managers that had changed it.
+    pub by: Vec<String>,
     /// One sentence.
     pub text: String,
+}
+
+impl EventView {
+    /// Whether it holds each word of what a person typed, in its object, actor, controller, kind
+    /// or text.
+    #[must_use]
+    pub fn matches(&self, filter: &str) -> bool {
+        if filter.trim().is_empty() {
+            return true;
+        }
+        let object = self.object.as_deref().unwrap_or_default();
+        let actor = self.actor.as_deref().unwrap_or_default();
+        let controller = self.controller.unwrap_or_default();
+        let all = format!("{object} {actor} {controller} {} {}", self.kind, self.text);
+        let all = all.to_lowercase();
+        let mut words = filter.split_whitespace().map(str::to_lowercase);
+        words.all(|word| all.contains(&word))
+    }
 }
 
 pub(super) fn view(sources: &Sources) -> Vec<EventView> {
@@ -53,6 +73,7 @@ fn of(event: &Event, epoch: &Epoch) -> EventView {
         actor: None,
         version: None,
         paths: Vec::new(),
+        by: Vec::new(),
         text: String::new(),
     };
     tell(&event.what, &mut view);
@@ -75,16 +96,23 @@ fn tell(what: &Happening, view: &mut EventView) {
             object,
             paths,
             more,
+            by,
         } => {
             view.object = Some(object.to_string());
             view.level = Level::Warn;
             view.paths.clone_from(paths);
+            view.by.clone_from(by);
+            let who = if by.is_empty() {
+                "somebody".to_owned()
+            } else {
+                by.join(" and ")
+            };
             view.text = match (paths.len(), more) {
                 (0, _) => "somebody deleted it; made again".to_owned(),
-                (_, 0) => format!("somebody changed {}; put right", paths.join(", ")),
+                (_, 0) => format!("{who} changed {}; put right", paths.join(", ")),
                 (_, more) => {
                     let paths = paths.join(", ");
-                    format!("somebody changed {paths} and {more} more; put right")
+                    format!("{who} changed {paths} and {more} more; put right")
                 }
             };
         }

@@ -39,6 +39,12 @@ impl Stamp {
         Timestamp::from_second(seconds).ok().map(Self)
     }
 
+    /// Seconds since the Unix epoch.
+    #[must_use]
+    pub fn unix_seconds(&self) -> u64 {
+        u64::try_from(self.0.as_second()).unwrap_or_default()
+    }
+
     /// From `earlier` to this; zero when it is not earlier.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Duration {

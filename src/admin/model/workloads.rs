@@ -135,7 +135,7 @@ const fn kind(controller: Controller) -> &'static str {
     }
 }
 
-fn of(
+pub(super) fn of(
     controller: Controller,
     workload: &WorkloadSnapshot,
     outdated_are_replaced: bool,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::actions::Button;
 use super::super::model::{ActorView, EventView, Identity, Stamp, View, WorkloadView};
+use crate::words::brief;
 
 /// Rows of the workloads' table.
 const ROWS: usize = 200;
@@ -103,16 +104,5 @@ impl<'a> Show<'a> {
     pub(super) fn is_crowded(actor: &ActorView) -> bool {
         let mailbox = actor.mailbox;
         mailbox.is_some_and(|mailbox| mailbox.depth * 4 >= mailbox.capacity * 3)
-    }
-}
-
-/// A length of time in one unit; the script says the same.
-fn brief(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
     }
 }

@@ -126,10 +126,17 @@ async fn the_page_needs_no_script_and_nothing_from_elsewhere() {
     let repaired = Happening::repaired(
         &krane_domain::object::ObjectRef::new(Resource::ReplicaSet, "shop", "web"),
         ["spec.replicas"],
+        vec!["kubectl-scale".to_owned()],
     );
     world.board.record(Some(Controller::Deployments), repaired);
     let text = world.get("/").await.text;
-    for said in ["reconciler", "shop/", "web", "spec.replicas", "in place"] {
+    for said in [
+        "reconciler",
+        "shop/",
+        "web",
+        "kubectl-scale changed spec.replicas",
+        "in place",
+    ] {
         assert!(text.contains(said), "{said} is missing");
     }
     assert_eq!(text.matches("<script").count(), 1, "the page's own file");

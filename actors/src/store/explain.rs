@@ -1,0 +1,173 @@
+//! All that is known about one workload and its objects, for a person who asks why.
+//!
+//! What takes time is done outside of the lock: a person who looks never holds up a lane.
+
+use krane_domain::backlog::Standing;
+use krane_domain::desired::Change;
+use krane_domain::drift::{self, Explanation};
+use krane_domain::ids::{ObjectKey, SharedKey, WorkKey};
+use krane_domain::kinds::{self, Desired, Member};
+use krane_domain::object::{ObjectRef, Rendered};
+
+use super::snapshot::workload;
+use super::{Store, WorkloadSnapshot};
+
+/// A workload, why it is as it is, and what its objects lack.
+#[derive(Clone, Debug)]
+pub struct WorkloadExplanation {
+    /// Where it stands.
+    pub workload: WorkloadSnapshot,
+    /// Its objects, in the order in which they are brought about.
+    pub objects: Vec<ObjectExplanation>,
+}
+
+/// One object that a workload is, has or needs.
+#[derive(Clone, Debug)]
+pub struct ObjectExplanation {
+    /// Which.
+    pub reference: ObjectRef,
+    /// What it is to the workload.
+    pub role: Role,
+    /// Whether it is there, as far as the watches show.
+    pub is_live: bool,
+    /// Where its own key stands, if it has one.
+    pub standing: Option<Standing>,
+    /// How it compares with what is wanted; absent where nothing is rendered for it.
+    pub explanation: Option<Explanation>,
+}
+
+/// What an object is to a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Needed first, and shared with other workloads.
+    Shared,
+    /// The workload itself.
+    Primary,
+    /// Hangs on it.
+    Dependant,
+    /// An earlier state needed it; it has to go.
+    Unneeded,
+}
+
+impl Role {
+    /// Its name, of a closed set.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Primary => "primary",
+            Self::Dependant => "dependant",
+            Self::Unneeded => "unneeded",
+        }
+    }
+}
+
+impl Store {
+    /// Everything about one workload; nothing when nothing is wanted of it, or it is gone as
+    /// wanted. `unix_seconds` is the wall clock, for holds.
+    pub fn explain(&self, key: &ObjectKey, unix_seconds: u64) -> Option<WorkloadExplanation> {
+        let (workload, state, live) = self.with(|memory| {
+            let workload = workload(memory, key)?;
+            let state = memory.backlog.state(key)?.clone();
+            Some((workload, state, memory.view.workload(key).cloned()))
+        })?;
+        let desired = match &state.change {
+            Ok(Change::Apply(desired)) => Some(desired),
+            Ok(Change::Delete) | Err(_) => None,
+        };
+        let mut objects = Vec::new();
+        if let Some(desired) = desired {
+            for shared in desired.needs(&self.rules) {
+                objects.push(self.explain_shared(&shared, desired, unix_seconds));
+            }
+            let primary = desired.render(&self.rules, live.as_deref());
+            objects.push(self.explain_rendered(&primary, Role::Primary, unix_seconds));
+            let owner = live.iter();
+            for rendered in owner.flat_map(|owner| desired.dependants(&self.rules, owner)) {
+                objects.push(self.explain_rendered(&rendered, Role::Dependant, unix_seconds));
+            }
+            for reference in desired.unneeded() {
+                if self.is_live(&reference) {
+                    objects.push(bare(reference, Role::Unneeded, true));
+                }
+            }
+        } else {
+            let reference = ObjectRef::new(
+                self.controller.primary(),
+                key.namespace.clone(),
+                key.name.clone(),
+            );
+            objects.push(bare(reference, Role::Primary, live.is_some()));
+        }
+        Some(WorkloadExplanation { workload, objects })
+    }
+
+    fn explain_rendered(
+        &self,
+        rendered: &Rendered,
+        role: Role,
+        unix_seconds: u64,
+    ) -> ObjectExplanation {
+        let reference = &rendered.reference;
+        let (live, fuse) = self.with(|memory| {
+            let live = memory.view.get(reference).cloned();
+            (live, memory.fuses.get(reference).cloned())
+        });
+        let explanation = drift::explain(rendered, live.as_deref(), fuse.as_ref(), unix_seconds);
+        ObjectExplanation {
+            reference: reference.clone(),
+            role,
+            is_live: live.is_some(),
+            standing: None,
+            explanation: Some(explanation),
+        }
+    }
+
+    fn explain_shared(
+        &self,
+        shared: &SharedKey,
+        desired: &Desired,
+        unix_seconds: u64,
+    ) -> ObjectExplanation {
+        let reference = kinds::shared_reference(shared);
+        let (members, standing, is_foreign) = self.with(|memory| {
+            let mut members: Vec<Member> = memory.view.members_of(shared);
+            members.extend(memory.wanted.of(shared).cloned());
+            let is_foreign = matches!(shared, SharedKey::Namespace(name)
+                if memory.foreign_namespaces.contains(name));
+            let standing = memory.backlog.standing(&WorkKey::Shared(shared.clone()));
+            (members, standing, is_foreign)
+        });
+        // The password of a pull secret is read when it is written, and by nobody else.
+        let is_compared = !matches!(shared, SharedKey::PullSecret(_)) && !is_foreign;
+        let rendered = is_compared.then(|| {
+            let mut members = members;
+            members.push(desired.member());
+            members.sort();
+            members.dedup();
+            kinds::render_shared(shared, &members, &self.rules)
+        });
+        let mut found = match rendered.flatten() {
+            Some(rendered) => self.explain_rendered(&rendered, Role::Shared, unix_seconds),
+            None => {
+                let is_live = is_foreign || self.is_live(&reference);
+                bare(reference, Role::Shared, is_live)
+            }
+        };
+        found.standing = standing;
+        found
+    }
+
+    fn is_live(&self, reference: &ObjectRef) -> bool {
+        self.with(|memory| memory.view.get(reference).is_some())
+    }
+}
+
+const fn bare(reference: ObjectRef, role: Role, is_live: bool) -> ObjectExplanation {
+    ObjectExplanation {
+        reference,
+        role,
+        is_live,
+        standing: None,
+        explanation: None,
+    }
+}

@@ -1,0 +1,84 @@
+//! How a workload is, in sentences: never a state without a reason.
+
+use super::super::WorkloadView;
+use super::PartView;
+
+/// The most urgent first.
+pub(super) fn of(workload: &WorkloadView, objects: &[PartView]) -> String {
+    let mut sentences = vec![state(workload)];
+    sentences.extend(differing(objects));
+    if let Some(wanted) = workload.replicas {
+        sentences.push(pods(workload, wanted));
+    }
+    sentences.extend(report(workload));
+    sentences.join(" ")
+}
+
+fn state(workload: &WorkloadView) -> String {
+    let version = match workload.version {
+        0 => "What is wanted".to_owned(),
+        version => format!("Version {version}"),
+    };
+    let why = workload
+        .why
+        .as_deref()
+        .map(without_stop)
+        .unwrap_or_default();
+    match workload.state {
+        "in place" => format!("{version} is in place."),
+        "deletion held" => {
+            format!("{version} is in place and its deletion is held: {why}.")
+        }
+        "cannot start" => format!("{version} is in place and its pods cannot start, {why}."),
+        "queued" => format!("{version} waits for its turn."),
+        "applying" => format!("{version} is being applied."),
+        "deleting" if why.is_empty() => "It is being deleted.".to_owned(),
+        "deleting" => format!("It is being deleted: {why}."),
+        "contested" => format!("{version} is written again and again: {why}."),
+        "quarantined" => format!("{version} is set aside: {why}."),
+        "misconfigured" => format!("{version} needs a person: {why}."),
+        "retrying" => format!("{version} failed and is tried again: {why}."),
+        "held" => format!("{version} is on hold: {why}."),
+        state => format!("{version} is {state}: {why}."),
+    }
+}
+
+/// What is not as wanted in the cluster, and whose it is.
+fn differing(objects: &[PartView]) -> Option<String> {
+    let count: usize = objects.iter().map(|part| part.differences.len()).sum();
+    let first = objects
+        .iter()
+        .find_map(|part| Some((part, part.differences.first()?)));
+    let (part, difference) = first?;
+    let by = match difference.owners.as_slice() {
+        [] => String::new(),
+        owners => format!(", owned by {}", owners.join(" and ")),
+    };
+    let path = &difference.path;
+    let more = match count {
+        1 => String::new(),
+        many => format!(", and {} more", many - 1),
+    };
+    Some(format!("{} differs at {path}{by}{more}.", part.object))
+}
+
+fn pods(workload: &WorkloadView, wanted: u32) -> String {
+    match (wanted, workload.pod_count) {
+        (0, 0) => "No pods are wanted.".to_owned(),
+        (_, 0) => "It has no pods.".to_owned(),
+        _ => format!("{} pods are ready.", workload.ready_of_wanted()),
+    }
+}
+
+fn report(workload: &WorkloadView) -> Option<String> {
+    let report = workload.report.as_ref()?;
+    Some(match (report.delivered, report.refusals) {
+        (true, _) => "The control plane knows.".to_owned(),
+        (false, 0) => "The control plane is not told yet.".to_owned(),
+        (false, refusals) => format!("The control plane refused the report {refusals} times."),
+    })
+}
+
+fn without_stop(text: &str) -> &str {
+    text.trim_end_matches('.')
+}

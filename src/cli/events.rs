@@ -1,0 +1,129 @@
+//! `krane events`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::admin::{AdminFlags, AskError, block_on};
+use super::exit;
+use super::named::{escaped, fetch};
+use super::output::{Terminal, printable};
+use super::told::{self, Told, mark};
+
+/// How often new events are asked for.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Shows what happened lately, the newest last.
+#[derive(Debug, Args)]
+pub(super) struct Events {
+    /// Only those with all of these words in object, actor, controller, kind or text.
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+
+    /// Only those about this object: [NAMESPACE/]NAME.
+    #[arg(long = "for", value_name = "OBJECT")]
+    about: Option<String>,
+
+    /// Only what is not as it should be.
+    #[arg(long)]
+    warnings: bool,
+
+    /// Go on until interrupted.
+    #[arg(short, long)]
+    watch: bool,
+
+    /// How to print them; json is one object per line with --watch.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+
+    #[command(flatten)]
+    admin: AdminFlags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+impl Events {
+    pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
+        block_on("krane::events", terminal, self.run(terminal))
+    }
+
+    async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
+        let mut words = self.words.clone();
+        words.extend(self.about.clone());
+        let filter = escaped(&words.join(" "));
+        let mut after = 0;
+        loop {
+            let path = format!("/api/v1/events?after={after}&filter={filter}");
+            let Told { shown, raw }: Told<told::Events> = fetch(&self.admin, &path).await?;
+            let newest = shown.events.iter().map(|event| event.number).max();
+            after = newest.unwrap_or(after);
+            let is_shown = |event: &told::Event| {
+                let is_calm = matches!(event.level.as_str(), "good" | "busy");
+                (!self.warnings || !is_calm) && self.is_about(event)
+            };
+            let text = match (self.output, self.watch) {
+                (Output::Text, _) => {
+                    lines(shown.events.iter().filter(|it| is_shown(it)).rev(), true)
+                }
+                (Output::Json, is_watched) => {
+                    let all = raw["events"].as_array().map_or(&[][..], Vec::as_slice);
+                    let all = all.iter().zip(&shown.events).filter(|(_, it)| is_shown(it));
+                    let all: Vec<&Value> = all.map(|(raw, _)| raw).rev().collect();
+                    if is_watched {
+                        all.iter().map(|event| format!("{event}\n")).collect()
+                    } else {
+                        let list =
+                            json!({"apiVersion": "krane/v1", "kind": "EventList", "items": all});
+                        format!("{list:#}\n")
+                    }
+                }
+            };
+            if !text.is_empty() {
+                terminal.data(&text);
+            }
+            if !self.watch {
+                return Ok(ExitCode::from(exit::OK));
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
+    fn is_about(&self, event: &told::Event) -> bool {
+        let Some(about) = &self.about else {
+            return true;
+        };
+        let object = event.object.as_deref().unwrap_or_default();
+        let object = object.rsplit(' ').next().unwrap_or(object);
+        object == about || object.rsplit('/').next() == Some(about)
+    }
+}
+
+/// One line per event.
+pub(super) fn lines<'a>(
+    events: impl IntoIterator<Item = &'a told::Event>,
+    says_whose: bool,
+) -> String {
+    let line = |event: &told::Event| {
+        let whose = [&event.object, &event.actor, &event.controller];
+        let whose = whose.into_iter().find_map(Option::as_deref);
+        let whose = whose
+            .filter(|_| says_whose)
+            .map(|whose| format!("{}: ", printable(whose)));
+        let version = event.version.map(|version| format!(" (version {version})"));
+        format!(
+            "  {} {} {}{}{}\n",
+            event.at.strftime("%H:%M:%S"),
+            mark(&event.level),
+            whose.unwrap_or_default(),
+            printable(&event.text),
+            version.unwrap_or_default(),
+        )
+    };
+    events.into_iter().map(line).collect()
+}

@@ -1,0 +1,209 @@
+//! `krane explain` and `krane diff`
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::admin::{AdminFlags, AskError, block_on};
+use super::events;
+use super::exit;
+use super::named::{Named, fetch};
+use super::output::{Terminal, printable};
+use super::told::{self, Now, Told, mark};
+
+/// Events that are told of one workload.
+const EVENTS: usize = 10;
+
+/// Says why a workload is as it is: what is wanted, what was done, what differs and who owns that.
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    #[command(flatten)]
+    named: Named,
+
+    /// How to print it.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+
+    #[command(flatten)]
+    admin: AdminFlags,
+}
+
+/// Shows in which fields a workload's objects are not as wanted, and who owns those.
+///
+/// Ends with 0 when nothing differs, and with 1 when something does.
+#[derive(Debug, Args)]
+pub(super) struct Diff {
+    #[command(flatten)]
+    named: Named,
+
+    /// How to print it.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+
+    #[command(flatten)]
+    admin: AdminFlags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+impl Explain {
+    pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
+        block_on("krane::explain", terminal, self.run(terminal))
+    }
+
+    async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
+        let found = self.named.find(&self.admin).await?;
+        let Told { shown, mut raw }: Told<told::Object> = fetch(&self.admin, &found.path()).await?;
+        terminal.data(&match self.output {
+            Output::Text => words(&shown),
+            Output::Json => {
+                raw["apiVersion"] = Value::from("krane/v1");
+                raw["kind"] = Value::from("Explanation");
+                format!("{raw:#}\n")
+            }
+        });
+        let is_calm = matches!(shown.workload.level.as_str(), "good" | "busy");
+        Ok(ExitCode::from(if is_calm {
+            exit::OK
+        } else {
+            exit::FINDINGS
+        }))
+    }
+}
+
+fn words(object: &told::Object) -> String {
+    let now = Now(object.taken_at);
+    let it = &object.workload;
+    let mut text = format!(
+        "{} {}/{}  {}\n  {}\n",
+        mark(&it.level),
+        printable(&it.namespace),
+        printable(&it.name),
+        it.kind,
+        printable(&object.verdict),
+    );
+    if let Some(remedy) = &it.remedy {
+        let _ = writeln!(text, "  ╰ help  {}", printable(remedy));
+    }
+    text += "\nWhy\n";
+    for step in &object.chain {
+        let when = step.at.map(|at| format!("{} ago", now.ago(at)));
+        let next = step.until.map(|at| format!(", next try {}", now.until(at)));
+        let _ = writeln!(
+            text,
+            "  {} {:<9} {:>10}  {}{}",
+            mark(&step.level),
+            step.step,
+            when.unwrap_or_default(),
+            printable(&step.text),
+            next.unwrap_or_default(),
+        );
+    }
+    text += "\nObjects\n";
+    for part in &object.objects {
+        text += &part_line(part);
+        text += &differences(part);
+    }
+    if !object.events.is_empty() {
+        text += "\nWhat happened\n";
+        let lately = object.events.iter().take(EVENTS).rev();
+        text += &events::lines(lately, false);
+    }
+    if !object.commands.is_empty() {
+        text += "\nMore\n";
+        for command in &object.commands {
+            let _ = writeln!(text, "  {}", printable(command));
+        }
+    }
+    text
+}
+
+fn part_line(part: &told::Part) -> String {
+    let why = part
+        .why
+        .as_deref()
+        .map(|why| format!(": {}", printable(why)));
+    let (mark, object) = (mark(&part.level), printable(&part.object));
+    format!(
+        "  {mark} {object} is {}{}\n",
+        part.state,
+        why.unwrap_or_default()
+    )
+}
+
+fn differences(part: &told::Part) -> String {
+    let mut text = String::new();
+    for found in &part.differences {
+        let path = match found.path.as_str() {
+            "" => "the whole object".to_owned(),
+            path => printable(path),
+        };
+        let owners = match found.owners.as_slice() {
+            [] => String::new(),
+            owners => format!("   owned by {}", printable(&owners.join(", "))),
+        };
+        let _ = writeln!(text, "      {path}{owners}");
+        let value = |value: &Option<String>| value.as_deref().map(printable);
+        match (value(&found.live), value(&found.wanted)) {
+            (None, None) => {
+                let _ = writeln!(text, "        {}", found.kind.replace('_', " "));
+            }
+            (live, wanted) => {
+                for (sign, value) in [('-', live), ('+', wanted)] {
+                    if let Some(value) = value {
+                        let _ = writeln!(text, "      {sign} {value}");
+                    }
+                }
+            }
+        }
+    }
+    for foreign in &part.foreign {
+        let manager = printable(&foreign.manager);
+        for path in &foreign.paths {
+            let _ = writeln!(text, "      {}   owned by {manager}", printable(path));
+        }
+    }
+    text
+}
+
+impl Diff {
+    pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
+        block_on("krane::diff", terminal, self.run(terminal))
+    }
+
+    async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
+        let found = self.named.find(&self.admin).await?;
+        let Told { shown, raw }: Told<told::Object> = fetch(&self.admin, &found.path()).await?;
+        let differs = |part: &&told::Part| {
+            !part.differences.is_empty() || !part.foreign.is_empty() || part.state == "missing"
+        };
+        let parts: Vec<_> = shown.objects.iter().filter(differs).collect();
+        terminal.data(&match self.output {
+            Output::Text => parts
+                .iter()
+                .map(|part| part_line(part) + &differences(part))
+                .collect::<String>(),
+            Output::Json => {
+                let diff = json!({
+                    "apiVersion": "krane/v1",
+                    "kind": "Diff",
+                    "taken_at": raw["taken_at"],
+                    "differing": shown.differing,
+                    "objects": raw["objects"],
+                });
+                format!("{diff:#}\n")
+            }
+        });
+        if parts.is_empty() {
+            terminal.success(&format!("nothing differs: {}", printable(&shown.verdict)));
+            return Ok(ExitCode::from(exit::OK));
+        }
+        Ok(ExitCode::from(exit::FINDINGS))
+    }
+}

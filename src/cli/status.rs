@@ -1,0 +1,349 @@
+//! `krane status` and `krane tree`
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::admin::{AdminFlags, AskError, block_on};
+use super::exit;
+use super::named::{escaped, fetch};
+use super::output::{Terminal, printable};
+use super::table::Table;
+use super::told::{self, Now, Told, mark, or_dash};
+
+/// How often a followed status is printed.
+const EVERY: Duration = Duration::from_secs(2);
+/// Workloads that are listed unless `-o wide` asks for all.
+const LISTED: usize = 20;
+
+/// Shows how krane is: well, or what is wrong, why and what to do.
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    /// Only workloads with all of these words in namespace, name, id or state.
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+
+    /// How to print it; wide lists every workload.
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Output,
+
+    /// Print it again every 2 s, until interrupted.
+    #[arg(short, long)]
+    watch: bool,
+
+    #[command(flatten)]
+    admin: AdminFlags,
+}
+
+/// Shows the actors with their states, mailboxes, restarts and last errors.
+#[derive(Debug, Args)]
+pub(super) struct Tree {
+    /// How to print it.
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Output,
+
+    #[command(flatten)]
+    admin: AdminFlags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Output {
+    Table,
+    Wide,
+    Json,
+}
+
+impl Status {
+    pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
+        block_on("krane::status", terminal, self.run(terminal))
+    }
+
+    async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
+        loop {
+            let code = self.once(terminal).await?;
+            if !self.watch {
+                return Ok(code);
+            }
+            tokio::time::sleep(EVERY).await;
+            terminal.data("\n");
+        }
+    }
+
+    async fn once(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
+        let filter = escaped(&self.words.join(" "));
+        let health: Told<told::Health> = fetch(&self.admin, "/api/v1/health").await?;
+        let controllers: Told<told::Controllers> =
+            fetch(&self.admin, "/api/v1/controllers").await?;
+        let limit = match (self.output, self.words.is_empty()) {
+            (Output::Table, true) => LISTED,
+            (Output::Table | Output::Wide | Output::Json, _) => 100_000,
+        };
+        let path = format!("/api/v1/workloads?limit={limit}&filter={filter}");
+        let workloads: Told<told::Workloads> = fetch(&self.admin, &path).await?;
+        let text = if self.output == Output::Json {
+            let status = json!({
+                "apiVersion": "krane/v1",
+                "kind": "Status",
+                "health": health.raw,
+                "controllers": controllers.raw["controllers"],
+                "workloads": workloads.raw,
+            });
+            format!("{status:#}\n")
+        } else {
+            self.words(&health.shown, &controllers.shown, &workloads.shown)
+        };
+        terminal.data(&text);
+        let is_calm = matches!(health.shown.level.as_str(), "good" | "busy");
+        Ok(ExitCode::from(if is_calm {
+            exit::OK
+        } else {
+            exit::FINDINGS
+        }))
+    }
+
+    fn words(
+        &self,
+        health: &told::Health,
+        controllers: &told::Controllers,
+        workloads: &told::Workloads,
+    ) -> String {
+        let now = Now(health.taken_at);
+        let mut text = headline(health, now);
+        text.push('\n');
+        text += &controllers_table(controllers, now);
+        let all = self.output == Output::Wide || !self.words.is_empty();
+        let listed: Vec<_> = workloads
+            .workloads
+            .iter()
+            .filter(|it| all || it.level != "good")
+            .collect();
+        let _ = match (listed.len(), workloads.matching == workloads.total) {
+            (0, true) => writeln!(text, "\n{} workloads, all in place", workloads.total),
+            (_, true) => writeln!(text, "\n{} workloads", workloads.total),
+            (_, false) => {
+                let (matching, total) = (workloads.matching, workloads.total);
+                writeln!(text, "\n{matching} of {total} workloads match")
+            }
+        };
+        text + &workloads_table(&listed, Now(workloads.taken_at))
+    }
+}
+
+/// The sentence, and each problem with why and what to do.
+fn headline(health: &told::Health, now: Now) -> String {
+    let mut text = format!("{} {}\n", mark(&health.level), printable(&health.sentence));
+    let told::Identity {
+        instance,
+        region,
+        platform,
+        short_version,
+    } = &health.identity;
+    let _ = writeln!(
+        text,
+        "  {instance}, {region} ({platform}), krane {short_version}"
+    );
+    if let Some(lease) = &health.lease {
+        let holder = or_dash(lease.holder.as_deref());
+        let since = now.ago(lease.since);
+        let _ = writeln!(
+            text,
+            "  {} for {since}, the lease is held by {holder}",
+            lease.role
+        );
+    }
+    for problem in &health.problems {
+        let _ = writeln!(
+            text,
+            "\n{} {}",
+            mark(&problem.level),
+            printable(&problem.what)
+        );
+        if let Some(why) = &problem.why {
+            let _ = writeln!(text, "  ├ why   {}", printable(why));
+        }
+        let next = problem.next_try.map(|at| now.until(at));
+        if let Some(next) = next {
+            let _ = writeln!(text, "  ├ next  try {next}");
+        }
+        let _ = writeln!(text, "  ╰ help  {}", printable(&problem.remedy));
+    }
+    if health.more > 0 {
+        let _ = writeln!(text, "\n  and {} more", health.more);
+    }
+    text
+}
+
+fn controllers_table(told: &told::Controllers, now: Now) -> String {
+    let mut table = Table::new(&[
+        "CONTROLLER",
+        "STREAM",
+        "CURSOR",
+        "LAG",
+        "WORK",
+        "SET ASIDE",
+        "BREAKER",
+        "REPORTS",
+        "RESYNC",
+    ]);
+    for it in &told.controllers {
+        let stream = match (
+            it.stream.connected,
+            it.stream.connected_since,
+            it.stream.lost_at,
+        ) {
+            (true, Some(at), _) => format!("open {}", now.ago(at)),
+            (true, None, _) => "open".to_owned(),
+            (false, _, Some(at)) => format!("lost {} ago", now.ago(at)),
+            (false, _, None) => "not open".to_owned(),
+        };
+        let reports = match (it.has_reports, it.reports_undelivered) {
+            (false, _) => "–".to_owned(),
+            (true, 0) => "delivered".to_owned(),
+            (true, many) => format!("{many} waiting"),
+        };
+        let resync = it.resync.as_ref();
+        table.row([
+            it.name.clone(),
+            stream,
+            format!("{} of {}", it.cursor, it.newest),
+            it.lag.to_string(),
+            format!("{} at work, {} queued", it.in_flight, it.queued),
+            it.quarantined.to_string(),
+            it.breaker.clone(),
+            reports,
+            resync.map_or_else(
+                || "not yet".to_owned(),
+                |pass| format!("{} ago", now.ago(pass.ended_at)),
+            ),
+        ]);
+    }
+    table.text()
+}
+
+fn workloads_table(workloads: &[&told::Workload], now: Now) -> String {
+    if workloads.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        "",
+        "KIND",
+        "NAMESPACE",
+        "NAME",
+        "VERSION",
+        "READY",
+        "STATE",
+        "WHY",
+    ]);
+    for it in workloads {
+        let ready = match it.replicas {
+            Some(wanted) => format!("{}/{wanted}", it.ready),
+            None => "–".to_owned(),
+        };
+        let next = it.until.map(|at| format!(", next try {}", now.until(at)));
+        table.row([
+            mark(&it.level).to_owned(),
+            it.kind.clone(),
+            printable(&it.namespace),
+            printable(&it.name),
+            it.version.to_string(),
+            ready,
+            format!("{}{}", it.state, next.unwrap_or_default()),
+            it.why.as_deref().map(printable).unwrap_or_default(),
+        ]);
+    }
+    table.text()
+}
+
+impl Tree {
+    pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
+        block_on("krane::tree", terminal, self.run(terminal))
+    }
+
+    async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
+        let Told { shown, mut raw }: Told<told::Tree> = fetch(&self.admin, "/api/v1/tree").await?;
+        let text = if self.output == Output::Json {
+            raw["apiVersion"] = Value::from("krane/v1");
+            raw["kind"] = Value::from("Tree");
+            format!("{raw:#}\n")
+        } else {
+            self.words(&shown)
+        };
+        terminal.data(&text);
+        let is_calm = shown
+            .actors
+            .iter()
+            .all(|it| matches!(it.level.as_str(), "good" | "busy"));
+        Ok(ExitCode::from(if is_calm {
+            exit::OK
+        } else {
+            exit::FINDINGS
+        }))
+    }
+
+    fn words(&self, tree: &told::Tree) -> String {
+        let now = Now(tree.taken_at);
+        let mut table = Table::new(&[
+            "ACTOR",
+            "",
+            "STATE",
+            "SINCE",
+            "MAILBOX",
+            "RESTARTS",
+            "LAST ERROR",
+        ]);
+        for (index, actor) in tree.actors.iter().enumerate() {
+            let name = match self.output {
+                Output::Wide => actor.path.clone(),
+                Output::Table | Output::Json => {
+                    format!("{}{}", branch(&tree.actors, index), actor.name)
+                }
+            };
+            let strategy = actor.strategy.as_ref().map(|it| format!(" ({it})"));
+            let state = match actor.until {
+                Some(at) => format!("{}, starts again {}", actor.state, now.until(at)),
+                None => actor.state.clone(),
+            };
+            let error = actor
+                .last_error
+                .as_ref()
+                .map(|error| format!("{} ago: {}", now.ago(error.at), printable(&error.text)));
+            table.row([
+                name + &strategy.unwrap_or_default(),
+                mark(&actor.level).to_owned(),
+                state,
+                now.ago(actor.since),
+                actor.mailbox.as_ref().map_or_else(
+                    || "–".to_owned(),
+                    |it| format!("{}/{}", it.depth, it.capacity),
+                ),
+                actor.restarts.to_string(),
+                error.unwrap_or_default(),
+            ]);
+        }
+        table.text()
+    }
+}
+
+/// What stands before an actor's name in a drawn tree.
+fn branch(actors: &[told::Actor], index: usize) -> String {
+    let Some(actor) = actors.get(index) else {
+        return String::new();
+    };
+    let later = actors.get(index + 1..).unwrap_or_default();
+    // Whether another one hangs at this depth below the same parent.
+    let goes_on = |depth: usize| {
+        let next = later.iter().find(|it| it.depth <= depth);
+        next.is_some_and(|it| it.depth == depth)
+    };
+    (1..=actor.depth)
+        .map(|depth| match (depth == actor.depth, goes_on(depth)) {
+            (true, true) => "├── ",
+            (true, false) => "└── ",
+            (false, true) => "│   ",
+            (false, false) => "    ",
+        })
+        .collect()
+}

@@ -1,0 +1,244 @@
+//! What the running krane tells, as far as the command line shows it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::output::printable;
+
+/// A whole answer: what is shown, and the same as it was told, for `-o json`.
+pub(super) struct Told<T> {
+    pub(super) shown: T,
+    pub(super) raw: Value,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Health {
+    pub(super) taken_at: Timestamp,
+    pub(super) identity: Identity,
+    pub(super) level: String,
+    pub(super) sentence: String,
+    pub(super) problems: Vec<Problem>,
+    pub(super) more: usize,
+    pub(super) lease: Option<Lease>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Identity {
+    pub(super) instance: String,
+    pub(super) region: String,
+    pub(super) platform: String,
+    pub(super) short_version: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Problem {
+    pub(super) level: String,
+    pub(super) what: String,
+    pub(super) why: Option<String>,
+    pub(super) remedy: String,
+    pub(super) next_try: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Lease {
+    pub(super) role: String,
+    pub(super) since: Timestamp,
+    pub(super) holder: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Controllers {
+    pub(super) controllers: Vec<Controller>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Controller {
+    pub(super) name: String,
+    pub(super) cursor: u64,
+    pub(super) newest: u64,
+    pub(super) lag: u64,
+    pub(super) queued: usize,
+    pub(super) in_flight: usize,
+    pub(super) quarantined: usize,
+    pub(super) stream: Stream,
+    pub(super) breaker: String,
+    pub(super) has_reports: bool,
+    pub(super) reports_undelivered: usize,
+    pub(super) resync: Option<Resync>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Stream {
+    pub(super) connected: bool,
+    pub(super) connected_since: Option<Timestamp>,
+    pub(super) lost_at: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Resync {
+    pub(super) ended_at: Timestamp,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Workloads {
+    pub(super) taken_at: Timestamp,
+    pub(super) total: usize,
+    pub(super) matching: usize,
+    pub(super) workloads: Vec<Workload>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Workload {
+    pub(super) controller: String,
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) version: u64,
+    pub(super) state: String,
+    pub(super) level: String,
+    pub(super) why: Option<String>,
+    pub(super) remedy: Option<String>,
+    pub(super) until: Option<Timestamp>,
+    pub(super) replicas: Option<u32>,
+    pub(super) ready: usize,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Tree {
+    pub(super) taken_at: Timestamp,
+    pub(super) actors: Vec<Actor>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Actor {
+    pub(super) path: String,
+    pub(super) name: String,
+    pub(super) depth: usize,
+    pub(super) strategy: Option<String>,
+    pub(super) state: String,
+    pub(super) level: String,
+    pub(super) since: Timestamp,
+    pub(super) until: Option<Timestamp>,
+    pub(super) restarts: u64,
+    pub(super) mailbox: Option<Mailbox>,
+    pub(super) last_error: Option<ActorError>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Mailbox {
+    pub(super) depth: usize,
+    pub(super) capacity: usize,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ActorError {
+    pub(super) at: Timestamp,
+    pub(super) text: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Events {
+    pub(super) events: Vec<Event>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Event {
+    pub(super) number: u64,
+    pub(super) at: Timestamp,
+    pub(super) level: String,
+    pub(super) controller: Option<String>,
+    pub(super) object: Option<String>,
+    pub(super) actor: Option<String>,
+    pub(super) version: Option<u64>,
+    pub(super) text: String,
+}
+
+/// Everything about one workload.
+#[derive(Deserialize)]
+pub(super) struct Object {
+    pub(super) taken_at: Timestamp,
+    pub(super) workload: Workload,
+    pub(super) verdict: String,
+    pub(super) chain: Vec<ChainStep>,
+    pub(super) objects: Vec<Part>,
+    pub(super) differing: usize,
+    pub(super) events: Vec<Event>,
+    pub(super) commands: Vec<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ChainStep {
+    pub(super) step: String,
+    pub(super) at: Option<Timestamp>,
+    pub(super) level: String,
+    pub(super) text: String,
+    pub(super) until: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Part {
+    pub(super) object: String,
+    pub(super) state: String,
+    pub(super) level: String,
+    pub(super) why: Option<String>,
+    pub(super) differences: Vec<Difference>,
+    pub(super) foreign: Vec<Foreign>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Difference {
+    pub(super) path: String,
+    pub(super) kind: String,
+    pub(super) wanted: Option<String>,
+    pub(super) live: Option<String>,
+    pub(super) owners: Vec<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Foreign {
+    pub(super) manager: String,
+    pub(super) paths: Vec<String>,
+}
+
+/// The present moment of krane, against which ages are told.
+#[derive(Clone, Copy)]
+pub(super) struct Now(pub(super) Timestamp);
+
+impl Now {
+    /// How long ago, in one unit.
+    pub(super) fn ago(self, at: Timestamp) -> String {
+        brief(self.0, at)
+    }
+
+    /// How long until then.
+    pub(super) fn until(self, at: Timestamp) -> String {
+        if at <= self.0 {
+            "now".to_owned()
+        } else {
+            format!("in {}", brief(at, self.0))
+        }
+    }
+}
+
+fn brief(later: Timestamp, earlier: Timestamp) -> String {
+    let passed = Duration::try_from(later.duration_since(earlier)).unwrap_or_default();
+    crate::words::brief(passed)
+}
+
+/// The mark of a level.
+pub(super) fn mark(level: &str) -> &'static str {
+    match level {
+        "good" => "✔",
+        "busy" => "…",
+        "warn" => "‼",
+        _ => "✗",
+    }
+}
+
+/// A field from outside, or a dash.
+pub(super) fn or_dash(text: Option<&str>) -> String {
+    text.map_or_else(|| "–".to_owned(), printable)
+}
