@@ -4,16 +4,16 @@ pub mod actions;
 mod api;
 pub mod feed;
 pub mod guard;
-pub mod held;
+mod history;
 pub mod metrics;
 pub mod model;
+pub mod operate;
 mod page;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware;
-use krane_actors::release::HeldDeletes;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +21,7 @@ use actions::Controls;
 use api::ApiState;
 use feed::Feed;
 use guard::{Access, guard};
+use operate::Hands;
 use page::{DemoDesk, PageState};
 
 /// The controls of a demo, if there is one, with the secret of its forms.
@@ -47,7 +48,7 @@ pub fn router(
     feed: &Arc<Feed>,
     access: &Arc<Access>,
     desk: &Desk,
-    held: &Arc<[HeldDeletes]>,
+    hands: &Hands,
     stop: CancellationToken,
 ) -> Router {
     let api = api::router(ApiState {
@@ -59,6 +60,6 @@ pub fn router(
         demo: desk.0.clone(),
     });
     page.merge(api)
-        .merge(held::router(Arc::clone(held)))
+        .merge(operate::router(hands.clone()))
         .layer(middleware::from_fn_with_state(Arc::clone(access), guard))
 }

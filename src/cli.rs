@@ -1,5 +1,6 @@
 //! The command line: what a person types and reads. Data goes to stdout, chatter to stderr.
 
+mod act;
 mod admin;
 mod allow_deletes;
 mod check;
@@ -25,6 +26,7 @@ use clap::{Parser, Subcommand};
 
 use crate::settings::LoadInput;
 use crate::version;
+use act::{Hold, Resync, Retry, Writes};
 use allow_deletes::AllowDeletes;
 use check::Check;
 use check_config::CheckConfig;
@@ -66,6 +68,14 @@ enum Verb {
     Diff(Diff),
     /// Show what happened lately.
     Events(Events),
+    /// Ask the control plane about every object now.
+    Resync(Resync),
+    /// Try at once what waits for its next try.
+    Retry(Retry),
+    /// Keep the hands off a workload for a while.
+    Hold(Hold),
+    /// Stop all writes, or allow them again.
+    Writes(Writes),
     /// Let go of the deletions that the brake holds.
     AllowDeletes(AllowDeletes),
     /// Look after the vault.
@@ -107,6 +117,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::Events(events),
         }) => events.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Resync(resync),
+        }) => resync.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Retry(retry),
+        }) => retry.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Hold(hold),
+        }) => hold.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Writes(writes),
+        }) => writes.execute(&terminal),
         Ok(Cli {
             verb: Verb::AllowDeletes(allow),
         }) => allow.execute(&terminal),

@@ -27,6 +27,8 @@ use crate::rpc::bind::Listeners;
 use crate::settings::Settings;
 pub(crate) use assembly::{Running, World};
 use ports::Observers;
+#[cfg(feature = "demo")]
+pub(crate) use ports::SystemClock;
 use signals::Signals;
 use take_over::Findings;
 

@@ -4,7 +4,6 @@
 
 const link = document.getElementById("link");
 const announcer = document.getElementById("announcer");
-const filter = document.getElementById("filter");
 const skew = Date.parse(document.body.dataset.now) - Date.now();
 let epoch = null;
 
@@ -41,8 +40,7 @@ async function refresh(name) {
   }
   pending.set(name, false);
   try {
-    const query = name === "workloads" ? `?filter=${encodeURIComponent(filter.value)}` : "";
-    const response = await fetch(`/parts/${name}${query}`);
+    const response = await fetch(`/parts/${name}${location.search}`);
     const part = document.querySelector(`[data-part="${name}"]`);
     if (response.ok && part) replace(part, await response.text());
   } catch {
@@ -95,7 +93,10 @@ function changed(message) {
   if (epoch !== null && epoch !== changed.epoch) location.reload();
   epoch = changed.epoch;
   document.title = `${changed.level === "bad" || changed.level === "warn" ? "! " : ""}krane · ${changed.sentence}`;
-  for (const name of changed.parts) refresh(name);
+  for (const part of document.querySelectorAll("[data-part]")) {
+    const causes = (part.dataset.on ?? part.dataset.part).split(" ");
+    if (causes.some((cause) => changed.parts.includes(cause))) refresh(part.dataset.part);
+  }
 }
 
 function happened(message) {
@@ -107,27 +108,37 @@ function happened(message) {
 document.addEventListener("visibilitychange", follow);
 follow();
 
+// What is typed into a filter is in the address, so that it can be sent to somebody else.
 let typing = 0;
-filter.addEventListener("input", () => {
-  clearTimeout(typing);
-  typing = setTimeout(() => {
-    const address = new URL(location.href);
-    if (filter.value) address.searchParams.set("filter", filter.value);
-    else address.searchParams.delete("filter");
-    history.replaceState(null, "", address);
-    refresh("workloads");
-  }, 150);
-});
+for (const filter of document.querySelectorAll("[data-filters]")) {
+  filter.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => {
+      const address = new URL(location.href);
+      if (filter.value) address.searchParams.set(filter.name, filter.value);
+      else address.searchParams.delete(filter.name);
+      address.searchParams.delete("page");
+      history.replaceState(null, "", address);
+      refresh(filter.dataset.filters);
+    }, 150);
+  });
+}
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "/" && document.activeElement === document.body) {
+  if (event.target.matches?.("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") {
     event.preventDefault();
-    filter.focus();
+    document.getElementById("filter")?.focus();
+  } else if (event.key === "j" || event.key === "k") {
+    const rows = [...document.querySelectorAll("a.open")];
+    const at = rows.indexOf(document.activeElement);
+    rows[at < 0 ? 0 : at + (event.key === "j" ? 1 : -1)]?.focus();
   }
 });
 
 // The answer to a button goes on until it is told what came of it. A browser has few connections: one is enough for this.
 let answer = new AbortController();
+let read = 0;
 
 async function press(form, body, said) {
   answer.abort();
@@ -142,6 +153,9 @@ async function press(form, body, said) {
     said.textContent = text;
   }
   if (!text) said.textContent = `This was not done (${response.status}).`;
+  // It stays where it is, and leaves the top of the window to what comes next.
+  clearTimeout(read);
+  read = setTimeout(() => said.classList.add("read"), 15000);
 }
 
 // The action whose answer was lost, such as one that killed the server of this very page.
@@ -158,14 +172,12 @@ function answersAgain() {
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (form.method !== "post") {
-    event.preventDefault();
-    return;
-  }
   event.preventDefault();
+  if (form.method !== "post") return;
   const body = new URLSearchParams(new FormData(form, event.submitter));
   const said = document.getElementById("said");
   event.submitter.blur();
+  said.classList.remove("read");
   lost = null;
   try {
     await press(form, body, said);
@@ -177,6 +189,9 @@ document.addEventListener("submit", async (event) => {
 });
 
 setInterval(tick, 1000);
+for (const part of document.querySelectorAll("[data-every]")) {
+  setInterval(() => stream?.readyState === EventSource.OPEN && refresh(part.dataset.part), 1000 * part.dataset.every);
+}
 // The demo's story is no part of krane, so that nobody announces it.
 if (document.querySelector("[data-part=story]")) {
   setInterval(() => stream?.readyState === EventSource.OPEN && refresh("story"), 1000);

@@ -13,8 +13,8 @@ use crate::controller::{ControllerParts, ControllerWorkers};
 use crate::heartbeat::Heartbeat;
 use crate::lease::{Election, Leadership, Lease};
 use crate::metrics::{ActorFamilies, ActorMetrics, LeaseCollector, StoreCollector};
+use crate::operator::Operator;
 use crate::ports::{ControlPlane, Server};
-use crate::release::HeldDeletes;
 use crate::root::{Root, RootArguments, RootError, RootHandle};
 use crate::scheduler::Desk;
 use crate::secrets::{Secrets, SecretsClient, SecretsMessage, SecretsMetrics, SecretsParts};
@@ -125,11 +125,11 @@ impl Agent {
         )
     }
 
-    /// The held deletions of each controller.
-    pub fn held_deletes(&self) -> Vec<HeldDeletes> {
+    /// What a person may tell each controller to do.
+    pub fn operators(&self) -> Vec<Operator> {
         self.controllers
             .iter()
-            .map(ControllerWorkers::held_deletes)
+            .map(ControllerWorkers::operator)
             .collect()
     }
 

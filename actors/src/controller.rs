@@ -17,9 +17,9 @@ use crate::contact::Contact;
 use crate::lanes::LaneContext;
 use crate::lease::{Duty, Leadership, OneTimer};
 use crate::metrics::{ActorMetrics, ControllerMetrics};
+use crate::operator::Operator;
 use crate::ports::{Clock, Cluster, ControlPlane, PasswordSource};
 use crate::reconciler::{Reconciler, ReconcilerMessage};
-use crate::release::HeldDeletes;
 use crate::replay::{Replay, ReplayMessage};
 use crate::reporter::{Reporter, ReporterMessage};
 use crate::resync::{Resync, ResyncMessage};
@@ -141,13 +141,16 @@ impl ControllerWorkers {
         Front::new(Arc::clone(&self.store), self.reconciler.clone())
     }
 
-    /// Its held deletions, for whoever may let them go.
-    pub fn held_deletes(&self) -> HeldDeletes {
-        HeldDeletes::new(
-            Arc::clone(&self.store),
-            self.reconciler.clone(),
-            self.parts.board.clone(),
-        )
+    /// What a person may tell it to do.
+    pub fn operator(&self) -> Operator {
+        Operator {
+            store: Arc::clone(&self.store),
+            reconciler: self.reconciler.clone(),
+            resync: self.resync.clone(),
+            writes: Arc::clone(&self.parts.writes),
+            cluster: Arc::clone(&self.parts.cluster),
+            board: self.parts.board.clone(),
+        }
     }
 
     /// How a worker is started, by its id in the tree; `None` for an id that is no worker here.

@@ -139,6 +139,13 @@ pub enum Happening {
         /// How many.
         objects: usize,
     },
+    /// A person asked for something.
+    Asked {
+        /// What, one of a closed set.
+        action: &'static str,
+        /// The workload, if it is about one.
+        key: Option<ObjectKey>,
+    },
     /// This process holds the lease: it writes from now on.
     LeaseWon,
     /// It does not hold the lease any more.
@@ -202,6 +209,7 @@ impl Happening {
             Self::Disowned { .. } => "disowned",
             Self::DeletesHeld { .. } => "deletes_held",
             Self::DeletesAllowed { .. } => "deletes_allowed",
+            Self::Asked { .. } => "asked",
             Self::LeaseWon => "lease_won",
             Self::LeaseLost { .. } => "lease_lost",
             Self::ActorFailed { .. } => "actor_failed",

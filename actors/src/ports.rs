@@ -125,6 +125,11 @@ pub trait Cluster: Send + Sync + 'static {
     /// is.
     async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal>;
 
+    /// Puts the object with this uid on hold until then, or ends that: a person's word, in a field
+    /// that krane itself never writes (D22c). `until` is RFC 3339.
+    async fn hold(&self, object: &ObjectRef, uid: &str, until: Option<&str>)
+    -> Result<(), Refusal>;
+
     /// Deletes the object with this uid, in the background. Absent is a success.
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal>;
 

@@ -28,6 +28,8 @@ use crate::store::{QUIET, ResyncSummary, Store, member_of};
 
 pub use pass::Finding;
 
+/// A pass that a person waits for spreads its questions over this long.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// How often to look whether the first pass may begin.
 const FIRST_PASS_CHECK: Duration = Duration::from_secs(1);
 
@@ -36,6 +38,8 @@ const FIRST_PASS_CHECK: Duration = Duration::from_secs(1);
 pub enum ResyncMessage {
     /// Time for a pass.
     Tick,
+    /// A person wants a pass now.
+    Now,
     /// This process may write from now on, or may not any more.
     Turn,
     /// One question was answered, or not.
@@ -48,6 +52,7 @@ impl Message for ResyncMessage {
     fn name(&self) -> &'static str {
         match self {
             Self::Tick => "tick",
+            Self::Now => "now",
             Self::Turn => "turn",
             Self::Found(_) => "found",
             Self::PassEnded(_) => "pass_ended",
@@ -102,7 +107,8 @@ impl Behaviour for Resync {
             return Ok(());
         }
         match message {
-            ResyncMessage::Tick => self.tick(context),
+            ResyncMessage::Tick => self.tick(self.interval / 2, context),
+            ResyncMessage::Now => self.tick(AT_ONCE, context),
             ResyncMessage::Found(finding) if finding.asked_at >= self.on_since => {
                 self.found(&finding, context);
             }
@@ -135,7 +141,8 @@ impl Resync {
         }
     }
 
-    fn tick(&mut self, context: &Context<ResyncMessage>) {
+    /// Begins a pass whose questions are spread over this time, unless one is under way.
+    fn tick(&mut self, spread: Duration, context: &Context<ResyncMessage>) {
         while self.passes.try_join_next().is_some() {}
         let now = context.board.now();
         let is_first = self.store.with(|memory| memory.last_resync.is_none());
@@ -162,11 +169,7 @@ impl Resync {
             questions = questions.len(),
             "resync"
         );
-        let spread = if is_first {
-            QUIET.min(self.interval / 2)
-        } else {
-            self.interval / 2
-        };
+        let spread = if is_first { QUIET.min(spread) } else { spread };
         self.passes.spawn(pass::run(pass::Pass {
             questions,
             spread,

@@ -39,6 +39,9 @@ pub const RENDERER_ANNOTATION: &str = "krane.unkey.com/renderer";
 /// On a live object: krane repairs and applies nothing until this RFC 3339 moment.
 pub const HOLD_ANNOTATION: &str = "krane.unkey.com/hold";
 
+/// Field manager of what a person asks krane to write.
+pub const OPERATOR: &str = "krane-operator";
+
 /// Field manager and value of [`MANAGED_BY`].
 pub const MANAGER: &str = "krane";
 /// [`COMPONENT`] of workload ReplicaSets and their pods.

@@ -25,6 +25,8 @@ pub enum DemoAction {
     PoisonState,
     /// Somebody edits an object of krane's in the cluster.
     EditObject,
+    /// Somebody puts an app on hold, and then edits it.
+    HoldObject,
     /// A pod of one app crashes.
     CrashPod,
     /// A pod of one app asks for the secrets of another.

@@ -46,6 +46,7 @@ pub(super) fn router(state: ApiState) -> Router {
             get(workload),
         )
         .route("/api/v1/events", get(events))
+        .route("/api/v1/history", get(history))
         .route("/api/v1/stream", get(follow))
         .with_state(state)
 }
@@ -123,6 +124,10 @@ async fn workload(
             (StatusCode::NOT_FOUND, Json(error)).into_response()
         }
     }
+}
+
+async fn history(State(state): State<ApiState>) -> Response {
+    Json(json!({"lines": state.feed.history()})).into_response()
 }
 
 #[derive(Deserialize)]

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::history::{self, History, Line};
 use super::model::{Sources, View};
 
 /// A view younger than this is shown again.
@@ -22,6 +23,7 @@ const MOST_VIEWERS: usize = 64;
 /// The view that all viewers share.
 pub struct Feed {
     sources: Sources,
+    history: History,
     latest: Mutex<Option<Arc<View>>>,
     announced: watch::Sender<Option<Arc<View>>>,
     viewers: AtomicUsize,
@@ -47,6 +49,7 @@ impl Feed {
     pub fn new(sources: Sources) -> Arc<Self> {
         Arc::new(Self {
             sources,
+            history: History::default(),
             latest: Mutex::default(),
             announced: watch::Sender::new(None),
             viewers: AtomicUsize::new(0),
@@ -86,8 +89,29 @@ impl Feed {
         })
     }
 
-    /// Looks for changes for as long as somebody follows, until `stop`.
+    /// A few numbers over the last hour.
+    pub(super) fn history(&self) -> Vec<Line> {
+        self.history.lines(&self.sources)
+    }
+
+    /// Takes samples for the history, and looks for changes while somebody follows, until `stop`.
     pub async fn run(&self, stop: CancellationToken) {
+        tokio::join!(self.remember(&stop), self.announce(&stop));
+    }
+
+    async fn remember(&self, stop: &CancellationToken) {
+        let mut ticks = tokio::time::interval(history::EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => self.history.sample(&self.sources),
+            }
+        }
+    }
+
+    /// Looks for changes for as long as somebody follows, until `stop`.
+    async fn announce(&self, stop: &CancellationToken) {
         let events = self.sources.board.events();
         while !stop.is_cancelled() {
             if self.viewers.load(Ordering::Relaxed) == 0 {

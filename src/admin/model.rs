@@ -7,6 +7,7 @@ mod controllers;
 mod events;
 mod health;
 mod lease;
+mod listing;
 mod object;
 mod time;
 mod tree;
@@ -26,6 +27,7 @@ pub use controllers::{
 pub use events::EventView;
 pub use health::{HealthSummary, Problem};
 pub use lease::LeaseView;
+pub use listing::{ListQuery, Listing, PAGE, Sort};
 pub use object::{ChainStep, DifferenceView, ForeignView, ObjectView, PartView};
 pub use time::{Epoch, Stamp};
 pub use tree::{ActorView, ErrorView, MailboxView};

@@ -16,6 +16,7 @@ use axum::routing::{get, post};
 use futures::Stream;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode, Uri};
+use krane_domain::ids::ObjectKey;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
@@ -26,7 +27,8 @@ use tokio::time::{Instant, timeout_at};
 use super::actions::{DemoAction, DemoControls, Said};
 use super::feed::Feed;
 use super::guard;
-use show::{Demo, Show};
+use super::model::{ListQuery, ObjectView, Sort};
+use show::{Demo, PageQuery, Show};
 
 /// How long an answer waits for what comes of an action: a browser has few connections.
 const OUTCOME: Duration = Duration::from_secs(30);
@@ -54,6 +56,11 @@ pub(super) fn router(state: PageState) -> Router {
     let mut router = Router::new()
         .route("/", get(page))
         .route("/parts/{name}", get(part))
+        .route("/workloads/{controller}/{namespace}/{name}", get(object))
+        .route(
+            "/parts/workloads/{controller}/{namespace}/{name}",
+            get(object_part),
+        )
         .route(
             "/assets/page.css",
             get(asset("text/css; charset=utf-8", STYLE)),
@@ -77,10 +84,28 @@ fn asset(
     move || std::future::ready(([(CONTENT_TYPE, content_type)], text))
 }
 
+/// The query of the page's address; unlike a program a person may be careless with it.
 #[derive(Default, Deserialize)]
-struct PageQuery {
-    #[serde(default)]
+#[serde(default)]
+struct Asked {
     filter: String,
+    sort: String,
+    page: String,
+    events: String,
+}
+
+impl From<Asked> for PageQuery {
+    fn from(asked: Asked) -> Self {
+        let sort = serde_json::from_value(json!(asked.sort)).unwrap_or_default();
+        Self {
+            list: ListQuery {
+                filter: asked.filter,
+                sort,
+                page: asked.page.parse().unwrap_or_default(),
+            },
+            events: asked.events,
+        }
+    }
 }
 
 #[derive(Template)]
@@ -125,14 +150,41 @@ struct EventsPart<'a> {
     show: Show<'a>,
 }
 
-async fn page(State(state): State<PageState>, Query(query): Query<PageQuery>) -> Response {
-    state.render(&query, |show| Page { show }.render())
+#[derive(Template)]
+#[template(path = "history.html")]
+struct HistoryPart<'a> {
+    show: Show<'a>,
+}
+
+/// Controller, namespace and name, as they stand in an address.
+type Object = (String, String, String);
+
+#[derive(Template)]
+#[template(path = "object-page.html")]
+struct ObjectPage<'a> {
+    show: Show<'a>,
+    object: Option<ObjectView>,
+    controller: String,
+    key: ObjectKey,
+}
+
+#[derive(Template)]
+#[template(path = "object.html")]
+struct ObjectPart<'a> {
+    show: Show<'a>,
+    object: Option<ObjectView>,
+    controller: String,
+    key: ObjectKey,
+}
+
+async fn page(State(state): State<PageState>, Query(asked): Query<Asked>) -> Response {
+    state.render(&asked.into(), |show| Page { show }.render())
 }
 
 async fn part(
     State(state): State<PageState>,
     Path(name): Path<String>,
-    Query(query): Query<PageQuery>,
+    Query(asked): Query<Asked>,
 ) -> Response {
     type Render = fn(Show<'_>) -> Result<String, askama::Error>;
     let render: Render = match name.as_str() {
@@ -142,9 +194,10 @@ async fn part(
         "workloads" => |show| WorkloadsPart { show }.render(),
         "events" => |show| EventsPart { show }.render(),
         "story" => |show| StoryPart { show }.render(),
+        "history" => |show| HistoryPart { show }.render(),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
-    state.render(&query, render)
+    state.render(&asked.into(), render)
 }
 
 impl PageState {
@@ -161,14 +214,59 @@ impl PageState {
             story: desk.controls.story(),
         });
         let identity = &self.feed.sources().identity;
-        match render(Show::new(&view, identity, demo, &query.filter)) {
-            Ok(html) => Html(html).into_response(),
-            Err(error) => {
-                tracing::error!(%error, "the page could not be written");
-                StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        let history = self.feed.history();
+        answer(render(Show::new(&view, identity, demo, query, history)))
+    }
+
+    /// A workload's page, or the part of it that changes.
+    fn object(&self, (controller, namespace, name): Object, is_whole: bool) -> Response {
+        let view = self.feed.view();
+        let sources = self.feed.sources();
+        let key = ObjectKey::new(namespace, name);
+        let object = sources.object(&view, &controller, &key);
+        let status = match &object {
+            Some(_) => StatusCode::OK,
+            None => StatusCode::NOT_FOUND,
+        };
+        let query = PageQuery::default();
+        let show = Show::new(&view, &sources.identity, None, &query, Vec::new());
+        let html = if is_whole {
+            ObjectPage {
+                show,
+                object,
+                controller,
+                key,
             }
+            .render()
+        } else {
+            ObjectPart {
+                show,
+                object,
+                controller,
+                key,
+            }
+            .render()
+        };
+        (status, answer(html)).into_response()
+    }
+}
+
+fn answer(html: Result<String, askama::Error>) -> Response {
+    match html {
+        Ok(html) => Html(html).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "the page could not be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
+}
+
+async fn object(State(state): State<PageState>, Path(object): Path<Object>) -> Response {
+    state.object(object, true)
+}
+
+async fn object_part(State(state): State<PageState>, Path(object): Path<Object>) -> Response {
+    state.object(object, false)
 }
 
 #[derive(Deserialize)]

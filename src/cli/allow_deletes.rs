@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::admin::{AdminFlags, AskError, block_on};
 use super::exit;
 use super::output::{Terminal, printable};
-use crate::admin::held;
+use crate::admin::operate;
 
 /// Shows the deletions that the brake holds, and with `--yes` lets them go.
 #[derive(Debug, Args)]
@@ -43,10 +43,10 @@ impl AllowDeletes {
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
         if self.yes {
-            let path = held::path(&self.controller);
+            let path = operate::path(&self.controller);
             let allowed: Allowed = self
                 .admin
-                .post(&path, held::CONFIRMATION, &serde_json::Value::Null)
+                .post(&path, operate::CONFIRMATION, &serde_json::Value::Null)
                 .await?;
             terminal.data(&lines(&allowed.deleted));
             terminal.success(&format!("{} deleted", objects(allowed.deleted.len())));

@@ -25,6 +25,12 @@ pub(super) struct Health {
     pub(super) lease: Option<Lease>,
 }
 
+/// The clock of the krane that answers.
+#[derive(Deserialize)]
+pub(super) struct Taken {
+    pub(super) taken_at: Timestamp,
+}
+
 #[derive(Deserialize)]
 pub(super) struct Identity {
     pub(super) instance: String,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_actors::ports::{Cluster, Identities};
+use krane_actors::ports::{Clock, Cluster, Identities};
+use krane_domain::labels::HOLD_ANNOTATION;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::secret::Secret;
@@ -12,6 +13,8 @@ use krane_sim::hooks::{Side, Verdict};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+
+use crate::run::SystemClock;
 
 use super::wish::{App, Direction, Policy, SENTINELS, Sentinel, Wish};
 
@@ -27,6 +30,9 @@ const PACE: Pace = Pace {
     evict: Duration::from_secs(10),
 };
 
+/// How long an app is held, in seconds.
+const HOLD: i64 = 3_600;
+
 /// The Secret that sentinels take their database from.
 const DATABASE: &str = "database";
 
@@ -35,6 +41,7 @@ pub(super) struct DemoCluster {
     client: SimClient,
     admin: Admin,
     tokens: TokenIssuer,
+    held: Mutex<Option<Wish>>,
     _controllers: Mutex<JoinSet<()>>,
 }
 
@@ -55,6 +62,7 @@ impl DemoCluster {
             client,
             admin,
             tokens,
+            held: Mutex::default(),
             _controllers: Mutex::new(controllers),
         }
     }
@@ -108,6 +116,38 @@ impl DemoCluster {
             .admin
             .patch(&reference(wish), "kubectl-edit", "", &edit);
         edited.is_ok()
+    }
+
+    /// Somebody puts the app on hold for an hour, and edits it. Whether it was there.
+    pub(super) fn hold(&self, app: &App) -> bool {
+        let until = jiff::Timestamp::from_second(SystemClock.unix_seconds().cast_signed() + HOLD);
+        let Ok(until) = until else { return false };
+        let hold = json!({ "metadata": { "annotations": { HOLD_ANNOTATION: until.to_string() } } });
+        let wish = Wish::App(app.clone());
+        let held = self.admin.patch(
+            &reference(&wish),
+            "kubectl-annotate",
+            "",
+            &Patch::Merge(hold),
+        );
+        if held.is_ok() {
+            *self.held.lock() = Some(wish.clone());
+        }
+        held.is_ok() && self.tamper(&wish)
+    }
+
+    /// Ends [`hold`](Self::hold), if somebody holds something.
+    pub(super) fn release(&self) {
+        if let Some(wish) = self.held.lock().take() {
+            let free = json!({ "metadata": { "annotations": { HOLD_ANNOTATION: null } } });
+            // It may be gone by now.
+            let _ = self.admin.patch(
+                &reference(&wish),
+                "kubectl-annotate",
+                "",
+                &Patch::Merge(free),
+            );
+        }
     }
 
     /// Whether the sentinels have the Secret that they take their database from.

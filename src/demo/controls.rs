@@ -47,6 +47,7 @@ enum Next {
     },
     Undoing(Wish),
     SettingAside(Wish),
+    Holding(Wish),
     Reports(App),
     Refusal {
         thief: App,
@@ -136,6 +137,23 @@ impl Hands {
             you: format!("edit {name} {how}"),
             done: format!("{name} was edited {how}"),
             next: Next::Undoing(wish),
+        })
+    }
+
+    fn hold(&self) -> Result<Deed, DemoError> {
+        let app = self.app()?;
+        if !self.stage.cluster.hold(&app) {
+            return Err(DemoError::NothingThere);
+        }
+        let wish = Wish::App(app);
+        let name = wish.name();
+        Ok(Deed {
+            event: "held",
+            you: format!("put {name} on hold and edit it {}", wish.tampering()),
+            done: format!(
+                "{name} was put on hold for an hour and edited: its page says who owns what"
+            ),
+            next: Next::Holding(wish),
         })
     }
 
@@ -259,6 +277,7 @@ impl Hands {
                 Next::Restart { path, before } => tell(stage.restarted(&path, before).await),
                 Next::Undoing(wish) => tell(stage.undone(&wish).await),
                 Next::SettingAside(wish) => tell(stage.set_aside(&wish).await),
+                Next::Holding(wish) => tell(stage.kept_its_hands_off(&wish).await),
                 Next::Reports(app) => {
                     tell(stage.reported_missing(&app).await);
                     tell(stage.reported_back(&app).await);
@@ -290,6 +309,11 @@ impl DemoControls for Hands {
                 DemoAction::EditObject,
                 "Edit an object",
                 "Somebody changes an app, a policy or a sentinel by hand; krane undoes it.",
+            ),
+            button(
+                DemoAction::HoldObject,
+                "Hold and edit",
+                "Somebody asks krane to keep its hands off an app, and edits it; until Restore.",
             ),
             button(
                 DemoAction::PoisonState,
@@ -345,6 +369,7 @@ impl DemoControls for Hands {
             DemoAction::FreezeControlPlane => self.freeze(),
             DemoAction::PoisonState => self.poison()?,
             DemoAction::EditObject => self.edit()?,
+            DemoAction::HoldObject => self.hold()?,
             DemoAction::CrashPod => self.crash()?,
             DemoAction::StealSecrets => self.steal()?,
             DemoAction::TakeApiServerAway => self.take_api_server_away(),

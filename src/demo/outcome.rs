@@ -32,6 +32,17 @@ impl Stage {
         Outcome::new("undone", what, took)
     }
 
+    /// What a person holds is left as it is, and shown.
+    pub(super) async fn kept_its_hands_off(&self, wish: &Wish) -> Outcome {
+        let key = WorkKey::Workload(wish.key());
+        let took = self.until(|| self.is_held(&key)).await;
+        let what = format!(
+            "leaves {} as it is, and shows what it would change",
+            wish.name()
+        );
+        Outcome::new("holds", what, took)
+    }
+
     /// A state that cannot be is out of everybody's way.
     pub(super) async fn set_aside(&self, wish: &Wish) -> Outcome {
         let took = self.until(|| self.aside(wish).is_some()).await;

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use krane_actors::store::Store;
-use krane_domain::backlog::InTrouble;
+use krane_domain::backlog::{InTrouble, TroubleKind};
 use krane_domain::ids::{Controller, ObjectKey, WorkKey};
 use krane_sim::control_plane::{ControlPlane, Kind};
 use parking_lot::Mutex;
@@ -89,6 +89,7 @@ impl Stage {
         self.control.thaw();
         self.control.heal();
         self.cluster.give_api_server_back();
+        self.cluster.release();
         self.want(&self.poisoned());
         *self.restored_at.lock() = Some(Instant::now());
         self.is_disturbed.store(false, Ordering::Relaxed);
@@ -144,14 +145,22 @@ impl Stage {
 
     /// What krane has set aside.
     pub(super) fn in_quarantine(&self) -> Vec<InTrouble> {
-        use krane_domain::backlog::TroubleKind::Quarantined;
         let troubles = self
             .stores()
             .iter()
             .flat_map(|store| store.with(|memory| memory.backlog.in_trouble().collect::<Vec<_>>()));
         troubles
-            .filter(|trouble| trouble.trouble.kind == Quarantined)
+            .filter(|trouble| trouble.trouble.kind == TroubleKind::Quarantined)
             .collect()
+    }
+
+    /// Whether krane keeps its hands off, because a person wants that.
+    pub(super) fn is_held(&self, key: &WorkKey) -> bool {
+        let is_held = |store: &Arc<Store>| {
+            let trouble = store.with(|memory| memory.backlog.trouble_of(key));
+            trouble.is_some_and(|it| it.trouble.kind == TroubleKind::Held)
+        };
+        self.stores().iter().any(is_held)
     }
 
     /// Incarnations after the first, of all actors.

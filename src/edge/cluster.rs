@@ -28,7 +28,7 @@ use futures::stream::BoxStream;
 use krane_actors::lease::Leadership;
 use krane_actors::ports::{Cluster, Deletion, Listed, WatchEvent};
 use krane_domain::kinds::WatchSpec;
-use krane_domain::labels::MANAGER;
+use krane_domain::labels::{HOLD_ANNOTATION, MANAGER, OPERATOR};
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use serde::Deserialize;
@@ -46,6 +46,7 @@ pub use request::{Call, Verb};
 use reply::{json_problem, unreadable};
 use request::{lease_path, object_path, push_query};
 
+const MERGE_PATCH: &str = "application/merge-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json";
 
@@ -106,6 +107,27 @@ impl Cluster for KubeCluster {
 
     async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal> {
         adopt::adopt(&self.calls, object, uid).await
+    }
+
+    async fn hold(
+        &self,
+        object: &ObjectRef,
+        uid: &str,
+        until: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let mut target = object_path(object)?;
+        push_query(&mut target, &[("fieldManager", OPERATOR)]);
+        let patch = serde_json::json!({
+            "metadata": {"uid": uid, "annotations": {HOLD_ANNOTATION: until}},
+        });
+        let call = Call::new(Verb::Patch, object.resource.plural(), target)
+            .with_body(MERGE_PATCH, Bytes::from(patch.to_string()));
+        let reply = self.calls.run(&call).await?;
+        if reply.is_success() {
+            Ok(())
+        } else {
+            Err(refusal(&reply, object))
+        }
     }
 
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {

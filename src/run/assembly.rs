@@ -162,7 +162,7 @@ impl Running {
         let admin = Admin {
             sources,
             controls,
-            held: agent.held_deletes().into(),
+            operators: agent.operators().into(),
         };
         let secrets = agent.secrets();
         let desks = Desks {

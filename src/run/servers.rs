@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine;
 use krane_actors::agent::Servers;
+use krane_actors::operator::Operator;
 use krane_actors::ports::Server;
-use krane_actors::release::HeldDeletes;
 use krane_actors::scheduler::SchedulerDesk;
 use krane_actors::secrets::SecretsDesk;
 use krane_actors::tree;
@@ -22,6 +22,7 @@ use crate::admin::actions::Controls;
 use crate::admin::feed::Feed;
 use crate::admin::guard::Access;
 use crate::admin::model::Sources;
+use crate::admin::operate::Hands;
 use crate::admin::{self, Desk};
 use crate::rpc::bind::Listeners;
 use crate::rpc::calls::CallFamilies;
@@ -87,8 +88,8 @@ pub(super) struct Admin {
     pub(super) sources: Sources,
     /// The controls of a demo.
     pub(super) controls: Controls,
-    /// What a person may let go.
-    pub(super) held: Arc<[HeldDeletes]>,
+    /// What a person may tell the controllers to do.
+    pub(super) operators: Arc<[Operator]>,
 }
 
 /// Who answers the calls of the RPC port.
@@ -157,12 +158,16 @@ fn admin_server(
     let access = Arc::new(Access::new(address, settings.admin.token.clone()));
     let feed = Feed::new(admin.sources);
     let desk = Desk::new(admin.controls, form_token()?);
-    let (shown, held) = (Arc::clone(&feed), admin.held);
+    let shown = Arc::clone(&feed);
+    let hands = Hands {
+        operators: admin.operators,
+        are_allowed: settings.admin.actions,
+    };
     let http = HttpServer {
         listener: listener.into_std().map_err(RunError::Listener)?,
         tls: None,
         patience: tree::SIDE_SERVER_PATIENCE,
-        app: move |stop| App::new(admin::router(&shown, &access, &desk, &held, stop)),
+        app: move |stop| App::new(admin::router(&shown, &access, &desk, &hands, stop)),
     };
     Ok(Arc::new(AdminServer { http, feed }))
 }

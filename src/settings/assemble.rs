@@ -225,10 +225,17 @@ fn admin(r: &mut Reader, listen: Read<Option<SocketAddr>>) -> Read<Admin> {
         let help = "set admin.token_file, or listen on 127.0.0.1 and use kubectl port-forward";
         return Err(r.wrong("admin.listen", kind, help.to_owned()));
     }
+    let actions = actions?;
+    if actions && token.is_none() {
+        let kind =
+            ProblemKind::Conflict("needs admin.token: whoever may act has to prove it".to_owned());
+        let help = "set admin.token_file, or leave admin.actions off";
+        return Err(r.wrong("admin.actions", kind, help.to_owned()));
+    }
     Ok(Admin {
         listen,
         token,
-        actions: actions?,
+        actions,
     })
 }
 

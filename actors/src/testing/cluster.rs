@@ -364,6 +364,18 @@ impl Cluster for FakeCluster {
         live.ok_or_else(|| refusal(RefusalClass::Reevaluate))
     }
 
+    async fn hold(
+        &self,
+        object: &ObjectRef,
+        uid: &str,
+        until: Option<&str>,
+    ) -> Result<(), Refusal> {
+        // Nobody holds anything here.
+        self.call(Op::Adopt(object.clone())).await?;
+        let _ = (uid, until);
+        Ok(())
+    }
+
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {
         let is_answered = self.call(Op::Delete(object.clone())).await?;
         let mut deletion = Deletion::Gone;

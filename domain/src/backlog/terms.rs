@@ -1,7 +1,9 @@
 //! What becomes of a backlog when its process may write again.
 
-use super::Backlog;
+use std::collections::BTreeSet;
+
 use super::entry::Entry;
+use super::{Backlog, Phase};
 use crate::backlog::TroubleKind;
 use crate::ids::{Moment, WorkKey};
 
@@ -19,6 +21,26 @@ impl Backlog {
         for key in shared {
             self.look(&key, now);
         }
+    }
+
+    /// A person wants what waits to be tried at once: this key and what it is blocked on, or
+    /// everything. Returns how many keys.
+    pub fn retry_now(&mut self, key: Option<&WorkKey>, now: Moment) -> usize {
+        let mut meant: BTreeSet<WorkKey> = key.cloned().into_iter().collect();
+        if let Some(Phase::Blocked(on)) = key.and_then(|key| Some(&self.entries.get(key)?.phase)) {
+            meant.extend(on.iter().cloned().map(WorkKey::Shared));
+        }
+        let keys: Vec<WorkKey> = self
+            .timers
+            .iter()
+            .map(|(_, waiting)| waiting)
+            .filter(|waiting| key.is_none() || meant.contains(waiting))
+            .cloned()
+            .collect();
+        for key in &keys {
+            self.make_ready(key, now);
+        }
+        keys.len()
     }
 
     /// What waited for something to come is tried again at once.

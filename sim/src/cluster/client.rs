@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use krane_actors::ports::{self, Cluster, Item, Listed, WatchEvent};
 use krane_domain::drift;
 use krane_domain::kinds::WatchSpec;
-use krane_domain::labels::MANAGER;
+use krane_domain::labels::{HOLD_ANNOTATION, MANAGER, OPERATOR};
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
 use krane_domain::refusal::{Refusal, RefusalClass, classify};
 use parking_lot::Mutex;
@@ -191,6 +191,23 @@ impl Cluster for SimClient {
             })
             .await?;
         live(&changed, object)
+    }
+
+    async fn hold(
+        &self,
+        object: &ObjectRef,
+        uid: &str,
+        until: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let key = Key::of(object);
+        let patch = json!({"metadata": {"uid": uid, "annotations": {HOLD_ANNOTATION: until}}});
+        let held = self.call("hold", object.to_string(), |world| {
+            world.modify(&key, OPERATOR, "", |mut live| {
+                patches::merge(&mut live, &patch);
+                Ok(live)
+            })
+        });
+        held.await.map(|_| ())
     }
 
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<ports::Deletion, Refusal> {

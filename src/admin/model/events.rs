@@ -176,6 +176,10 @@ fn tell(what: &Happening, view: &mut EventView) {
         Happening::DeletesAllowed { objects } => {
             view.text = format!("a person allowed {objects} held deletions");
         }
+        Happening::Asked { action, key } => {
+            view.object = key.as_ref().map(ToString::to_string);
+            view.text = format!("a person asked: {action}");
+        }
         Happening::LeaseWon => view.text += "holds the lease: this process writes from now on",
         Happening::LeaseLost { holder } => {
             view.level = Level::Warn;

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::super::actions::Button;
-use super::super::model::{ActorView, EventView, Identity, Stamp, View, WorkloadView};
+use super::super::history::Line;
+use super::super::model::{
+    ActorView, EventView, Identity, ListQuery, Listing, Sort, Stamp, View, WorkloadView,
+};
 use crate::words::brief;
 
-/// Rows of the workloads' table.
-const ROWS: usize = 200;
+/// What stands in addresses as it is: names of objects hold nothing else.
+const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.');
 /// Events in the list …
 const EVENTS: usize = 100;
 /// … and how many of them are open to the eye.
@@ -35,11 +40,20 @@ pub(super) struct Show<'a> {
     pub(super) view: &'a View,
     pub(super) identity: &'a Identity,
     pub(super) demo: Option<Demo<'a>>,
-    pub(super) filter: &'a str,
-    pub(super) rows: Vec<&'a WorkloadView>,
-    pub(super) matching: usize,
-    pub(super) newest: &'a [EventView],
-    pub(super) older: &'a [EventView],
+    pub(super) query: &'a PageQuery,
+    pub(super) list: Listing<'a>,
+    pub(super) newest: Vec<&'a EventView>,
+    pub(super) older: Vec<&'a EventView>,
+    pub(super) history: Vec<Line>,
+}
+
+/// What the address of the page asks for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PageQuery {
+    /// Which workloads.
+    pub(super) list: ListQuery,
+    /// Words that an event must have.
+    pub(super) events: String,
 }
 
 impl<'a> Show<'a> {
@@ -47,23 +61,58 @@ impl<'a> Show<'a> {
         view: &'a View,
         identity: &'a Identity,
         demo: Option<Demo<'a>>,
-        filter: &'a str,
+        query: &'a PageQuery,
+        history: Vec<Line>,
     ) -> Self {
-        let mut rows: Vec<&WorkloadView> = view.matching(filter).collect();
-        let matching = rows.len();
-        rows.truncate(ROWS);
-        let events = view.events.get(..EVENTS).unwrap_or(&view.events);
-        let (newest, older) = events.split_at(events.len().min(NEWEST));
+        let events = view.events.iter();
+        let events = events.filter(|event| event.matches(&query.events));
+        let mut newest: Vec<&EventView> = events.take(EVENTS).collect();
+        let older = newest.split_off(newest.len().min(NEWEST));
         Self {
             view,
             identity,
             demo,
-            filter,
-            rows,
-            matching,
+            query,
+            list: view.list(&query.list),
             newest,
             older,
+            history,
         }
+    }
+
+    /// The address of another page of the list, or of the same one in another order.
+    pub(super) fn listed(&self, page: usize, sort: &Sort) -> String {
+        let filter = utf8_percent_encode(&self.query.list.filter, NON_ALPHANUMERIC);
+        format!(
+            "/?filter={filter}&sort={}&page={page}#workloads",
+            sort.name()
+        )
+    }
+
+    /// Whether there is no line to draw yet.
+    pub(super) fn is_without_history(&self) -> bool {
+        self.history.iter().all(|line| line.samples.len() < 2)
+    }
+
+    /// The columns by which the list can be ordered.
+    pub(super) const fn columns() -> [(Sort, &'static str, &'static str); 5] {
+        [
+            (Sort::Name, "Workload", ""),
+            (Sort::State, "State", ""),
+            (Sort::Pods, "Pods ready", ""),
+            (Sort::Version, "Version", "num"),
+            (Sort::Applied, "Applied", ""),
+        ]
+    }
+
+    /// Where a workload has a page of its own.
+    pub(super) fn address(workload: &WorkloadView) -> String {
+        let part = |text: &str| utf8_percent_encode(text, NAME).to_string();
+        let (controller, namespace) = (workload.controller, part(&workload.namespace));
+        format!(
+            "/workloads/{controller}/{namespace}/{}",
+            part(&workload.name)
+        )
     }
 
     /// Pods that are ready, and pods wanted.

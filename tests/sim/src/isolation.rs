@@ -189,6 +189,15 @@ impl Cluster for SlowCluster {
         self.client.adopt(object, uid).await
     }
 
+    async fn hold(
+        &self,
+        object: &ObjectRef,
+        uid: &str,
+        until: Option<&str>,
+    ) -> Result<(), Refusal> {
+        self.client.hold(object, uid, until).await
+    }
+
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {
         self.write().await?;
         self.client.delete(object, uid).await

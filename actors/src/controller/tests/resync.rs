@@ -107,11 +107,11 @@ async fn a_control_plane_that_forgot_everything_deletes_nothing_however_often_it
     world.pass(120).await;
     assert_eq!(world.memory(|memory| memory.brake.held().len()), 99);
     // A person lets the others go.
-    assert_eq!(world.workers.held_deletes().allow().len(), 99);
+    assert_eq!(world.workers.operator().allow_deletes().len(), 99);
     world
         .until("deleted", |world| world.cluster.workloads() == 1)
         .await;
-    assert_eq!(world.workers.held_deletes().allow().len(), 0);
+    assert_eq!(world.workers.operator().allow_deletes().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -194,6 +194,15 @@ impl Cluster for ClusterPort {
             .await
     }
 
+    async fn hold(
+        &self,
+        object: &ObjectRef,
+        uid: &str,
+        until: Option<&str>,
+    ) -> Result<(), Refusal> {
+        self.client.hold(object, uid, until).await
+    }
+
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {
         let shared = self.shared();
         let _writing = Writing::begin(shared, self.controller, object);

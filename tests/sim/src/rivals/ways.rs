@@ -147,6 +147,15 @@ impl Cluster for ClusterWay {
         self.write("adopt", object, None, effect).await
     }
 
+    async fn hold(
+        &self,
+        object: &ObjectRef,
+        uid: &str,
+        until: Option<&str>,
+    ) -> Result<(), Refusal> {
+        self.client.hold(object, uid, until).await
+    }
+
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {
         let (client, reference, uid) = (self.client.clone(), object.clone(), uid.to_owned());
         let effect = async move { client.delete(&reference, &uid).await };

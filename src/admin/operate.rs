@@ -1,0 +1,251 @@
+//! What a person may have krane do, over the API.
+//!
+//! Letting held deletions go (D7) works without `admin.actions`; everything else needs it, and with
+//! it a token. Only a program can ask: the header it has to send is one that no page of another
+//! site may set.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use http::{HeaderMap, StatusCode};
+use krane_actors::operator::Operator;
+use krane_domain::ids::ObjectKey;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// The header without which nothing is done, and its value for deletions …
+pub const CONFIRMATION: (&str, &str) = ("x-krane-confirm", "allow-deletes");
+/// … and for everything else.
+pub const ACTION: (&str, &str) = ("x-krane-confirm", "action");
+/// Where actions are asked for.
+pub const ACTIONS: &str = "/api/v1/actions";
+
+/// Who does what is asked.
+#[derive(Clone)]
+pub struct Hands {
+    /// One for each controller.
+    pub operators: Arc<[Operator]>,
+    /// `admin.actions`.
+    pub are_allowed: bool,
+}
+
+/// Something that a person asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Action {
+    /// Ask the control plane about every object now.
+    Resync {
+        /// Whose; all when absent.
+        controller: Option<String>,
+    },
+    /// Try at once what waits for its next try.
+    Retry {
+        /// Whose; all when absent.
+        controller: Option<String>,
+        /// Which workload, `NAMESPACE/NAME`; all when absent.
+        workload: Option<String>,
+    },
+    /// Keep the hands off a workload.
+    Hold {
+        /// Whose it is.
+        controller: String,
+        /// Which workload, `NAMESPACE/NAME`.
+        workload: String,
+        /// Until when, RFC 3339, at most 24 hours ahead; absent to end a hold.
+        until: Option<String>,
+    },
+    /// Stop all writes of this process, or allow them again; until it ends.
+    Writes {
+        /// Whether they are allowed.
+        on: bool,
+    },
+}
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    /// `admin.actions` is off.
+    #[error("actions are off: set admin.actions = true with an admin.token")]
+    Off,
+    /// No controller has that name.
+    #[error("there is no such controller; they are deployments, sentinels and cilium")]
+    NoController,
+    /// Nothing is there to be held.
+    #[error("{0} is not in the cluster")]
+    NoObject(String),
+    /// It is no `NAMESPACE/NAME`.
+    #[error("name the workload as NAMESPACE/NAME")]
+    NoKey,
+    /// Policies are never on hold (D22c).
+    #[error("network policies cannot be held: without them traffic would flow as it likes")]
+    Policy,
+    /// The API server did not take it.
+    #[error("the API server refused it: {0}")]
+    Refused(String),
+}
+
+impl ActError {
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::Off => StatusCode::FORBIDDEN,
+            Self::NoController | Self::NoObject(_) => StatusCode::NOT_FOUND,
+            Self::NoKey | Self::Policy => StatusCode::BAD_REQUEST,
+            Self::Refused(_) => StatusCode::BAD_GATEWAY,
+        }
+    }
+}
+
+/// The path for this controller, or its pattern.
+#[must_use]
+pub fn path(controller: &str) -> String {
+    format!("/api/v1/controllers/{controller}/allow-deletes")
+}
+
+pub(super) fn router(hands: Hands) -> Router {
+    Router::new()
+        .route(&path("{name}"), post(allow))
+        .route(ACTIONS, post(act))
+        .with_state(hands)
+}
+
+fn is_confirmed(headers: &HeaderMap, (header, value): (&str, &str)) -> Result<(), Response> {
+    if headers.get(header).is_some_and(|given| given == value) {
+        return Ok(());
+    }
+    let error = format!("send the header {header}: {value}");
+    Err((StatusCode::FORBIDDEN, Json(json!({"error": error}))).into_response())
+}
+
+async fn allow(
+    State(hands): State<Hands>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    if let Err(refused) = is_confirmed(&headers, CONFIRMATION) {
+        return refused;
+    }
+    let mut all = hands.operators.iter();
+    let Some(operator) = all.find(|operator| operator.controller().name() == name) else {
+        let error = json!({"error": "there is no such controller"});
+        return (StatusCode::NOT_FOUND, Json(error)).into_response();
+    };
+    let deleted = operator.allow_deletes();
+    let deleted: Vec<String> = deleted.iter().map(ToString::to_string).collect();
+    Json(json!({"deleted": deleted})).into_response()
+}
+
+async fn act(
+    State(hands): State<Hands>,
+    headers: HeaderMap,
+    Json(action): Json<Action>,
+) -> Response {
+    if let Err(refused) = is_confirmed(&headers, ACTION) {
+        return refused;
+    }
+    match hands.act(&action).await {
+        Ok(done) => Json(json!({"done": done})).into_response(),
+        Err(error) => {
+            let words = json!({"error": error.to_string()});
+            (error.status(), Json(words)).into_response()
+        }
+    }
+}
+
+impl Hands {
+    /// Does it, and says in a sentence what was done.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing was done.
+    pub async fn act(&self, action: &Action) -> Result<String, ActError> {
+        if !self.are_allowed {
+            return Err(ActError::Off);
+        }
+        match action {
+            Action::Resync { controller } => {
+                let meant = self.of(controller.as_deref())?;
+                let heard = meant.iter().filter(|operator| operator.resync()).count();
+                Ok(format!(
+                    "{heard} of {} controllers ask the control plane about every object now",
+                    meant.len()
+                ))
+            }
+            Action::Retry {
+                controller,
+                workload,
+            } => {
+                let key = workload.as_deref().map(key).transpose()?;
+                let meant = self.of(controller.as_deref())?;
+                let tried: usize = meant.iter().map(|it| it.retry(key.as_ref())).sum();
+                Ok(match tried {
+                    0 => "nothing waits for a next try".to_owned(),
+                    1 => "1 object is tried now".to_owned(),
+                    many => format!("{many} objects are tried now"),
+                })
+            }
+            Action::Hold {
+                controller,
+                workload,
+                until,
+            } => self.hold(controller, workload, until.as_deref()).await,
+            Action::Writes { on } => Ok(self.write(*on)),
+        }
+    }
+
+    async fn hold(
+        &self,
+        controller: &str,
+        workload: &str,
+        until: Option<&str>,
+    ) -> Result<String, ActError> {
+        if controller == krane_domain::ids::Controller::Cilium.name() {
+            return Err(ActError::Policy);
+        }
+        let key = key(workload)?;
+        let found = self.of(Some(controller))?;
+        let operator = found.first().ok_or(ActError::NoController)?;
+        let held = operator.hold(&key, until).await;
+        let held = held.map_err(|refusal| ActError::Refused(refusal.to_string()))?;
+        held.ok_or_else(|| ActError::NoObject(key.to_string()))?;
+        Ok(match until {
+            Some(until) => format!("krane keeps its hands off {key} until {until}"),
+            None => format!("krane takes care of {key} again"),
+        })
+    }
+
+    fn write(&self, on: bool) -> String {
+        // They share one switch.
+        let is_news = self.operators.first().is_some_and(|it| it.set_writes(on));
+        if on {
+            self.operators.iter().for_each(Operator::go_on);
+        }
+        match (on, is_news) {
+            (true, true) => "writes are on".to_owned(),
+            (false, true) => {
+                "writes are off until this process ends or they are switched on; reports and \
+                 secrets go on"
+                    .to_owned()
+            }
+            (_, false) => "nothing changed, that is how it was".to_owned(),
+        }
+    }
+
+    fn of(&self, controller: Option<&str>) -> Result<Vec<&Operator>, ActError> {
+        let is_meant =
+            |it: &&Operator| controller.is_none_or(|name| name == it.controller().name());
+        let meant: Vec<&Operator> = self.operators.iter().filter(is_meant).collect();
+        if meant.is_empty() {
+            return Err(ActError::NoController);
+        }
+        Ok(meant)
+    }
+}
+
+fn key(workload: &str) -> Result<ObjectKey, ActError> {
+    let parts = workload.split_once('/');
+    let (namespace, name) = parts.ok_or(ActError::NoKey)?;
+    Ok(ObjectKey::new(namespace, name))
+}
