@@ -6,7 +6,10 @@
 )]
 
 mod access;
+mod act;
 mod api;
 mod demo;
+mod listing;
+mod object;
 mod page;
 mod world;

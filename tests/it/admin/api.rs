@@ -43,10 +43,19 @@ async fn the_keys_of_the_api_are_a_promise() {
     world.quarantined(2, "bad", "refused", "fix it");
     world.watches_break(&[Resource::Pod], false, "no answer");
     let mut found = BTreeSet::new();
-    for path in ["health", "tree", "controllers", "workloads", "events"] {
+    for path in [
+        "health",
+        "tree",
+        "controllers",
+        "workloads",
+        "events",
+        "history",
+    ] {
         let answer = world.json(&format!("/api/v1/{path}")).await;
         keys(&answer, path, &mut found);
     }
+    let object = world.json("/api/v1/workloads/deployments/shop/bad").await;
+    keys(&object, "object", &mut found);
     let found: Vec<String> = found.into_iter().collect();
     insta::assert_snapshot!(found.join("\n"));
 }

@@ -74,6 +74,11 @@ async fn no_secret_is_on_any_page_or_endpoint() {
         "/api/v1/controllers/deployments",
         "/api/v1/workloads",
         "/api/v1/events",
+        "/api/v1/history",
+        "/api/v1/workloads/deployments/shop/web",
+        "/api/v1/workloads/deployments/shop/bad",
+        "/workloads/deployments/shop/web",
+        "/workloads/deployments/shop/bad",
     ];
     for path in paths {
         let answer = world.get(path).await;

@@ -12,13 +12,14 @@ use krane::admin::actions::Controls;
 use krane::admin::feed::Feed;
 use krane::admin::guard::Access;
 use krane::admin::model::{Epoch, Identity, Sources};
+use krane::admin::operate::Hands;
 use krane::admin::{self, Desk};
 use krane::settings::SecretSource;
 use krane_actors::address::Address;
 use krane_actors::chance::Chance;
 use krane_actors::events::Happening;
+use krane_actors::operator::Operator;
 use krane_actors::ports::StreamEnd;
-use krane_actors::release::HeldDeletes;
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use krane_actors::store::WatchFailure;
@@ -30,6 +31,7 @@ use krane_domain::kinds::deployment::{self, DeploymentInput};
 use krane_domain::kinds::{Desired, Rules};
 use krane_domain::object::Resource;
 use krane_domain::report::{Instance, InstanceStatus, Report};
+use krane_sim::cluster::SimCluster;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -45,6 +47,9 @@ pub(super) struct World {
     pub(super) feed: Arc<Feed>,
     pub(super) router: Router,
     pub(super) stop: CancellationToken,
+    /// What is held there, is held in the cluster.
+    pub(super) cluster: SimCluster,
+    pub(super) writes: Arc<AtomicBool>,
 }
 
 /// An answer, read to its end.
@@ -60,6 +65,17 @@ impl World {
     }
 
     pub(super) fn with(listen: &str, token: Option<&str>, controls: Controls) -> Self {
+        Self::of(listen, token, controls, false)
+    }
+
+    /// Where a person may act.
+    pub(super) fn with_actions(token: &str) -> Self {
+        Self::of("127.0.0.1:9091", Some(token), None, true)
+    }
+
+    fn of(listen: &str, token: Option<&str>, controls: Controls, are_allowed: bool) -> Self {
+        let cluster = SimCluster::new(krane_sim::cluster::Options::default());
+        let writes = Arc::new(AtomicBool::new(true));
         let board = StatusBoard::new();
         TREE.declare(&board);
         let store = Arc::new(Store::new(
@@ -79,7 +95,7 @@ impl World {
             board: board.clone(),
             stores: vec![Arc::clone(&store)],
             health: Arc::new(Well),
-            writes: Arc::new(AtomicBool::new(true)),
+            writes: Arc::clone(&writes),
             leadership: krane_actors::lease::Leadership::default(),
             epoch: Epoch::new(1_800_000_000, Duration::ZERO),
         };
@@ -87,19 +103,27 @@ impl World {
         let access = Access::new(listen.parse().unwrap(), token.map(SecretSource::fixed));
         let stop = CancellationToken::new();
         let desk = Desk::new(controls, "form-token".to_owned());
-        let reconciler = Address::vacant("root/deployments/intake/reconciler", 1);
-        let held = [HeldDeletes::new(
-            Arc::clone(&store),
-            reconciler,
-            board.clone(),
-        )];
-        let router = admin::router(&feed, &Arc::new(access), &desk, &held.into(), stop.clone());
+        let operator = Operator {
+            store: Arc::clone(&store),
+            reconciler: Address::vacant("root/deployments/intake/reconciler", 1),
+            resync: Address::vacant("root/deployments/intake/resync", 1),
+            writes: Arc::clone(&writes),
+            cluster: Arc::new(cluster.client()),
+            board: board.clone(),
+        };
+        let hands = Hands {
+            operators: [operator].into(),
+            are_allowed,
+        };
+        let router = admin::router(&feed, &Arc::new(access), &desk, &hands, stop.clone());
         Self {
             board,
             store,
             feed,
             router,
             stop,
+            cluster,
+            writes,
         }
     }
 
