@@ -15,6 +15,7 @@ use krane_actors::chance::Chance;
 use krane_actors::ports::Cluster;
 use krane_actors::secrets::SecretsParts;
 use krane_actors::status::StatusBoard;
+use krane_domain::kinds::Rules;
 use prometheus::Registry;
 
 use crate::edge::cluster::{
@@ -27,6 +28,7 @@ use crate::rpc::bind::Listeners;
 use crate::settings::Settings;
 pub(crate) use assembly::{Running, World};
 use ports::Observers;
+pub(crate) use ports::SystemClock;
 use signals::Signals;
 use take_over::Findings;
 
@@ -106,6 +108,11 @@ pub fn check(settings: &Settings) -> Result<(), RunError> {
         Ok(()) | Err(EndpointError::NoRoots) => Ok(()),
         Err(error) => Err(RunError::ControlPlane(error)),
     }
+}
+
+/// The settings that change what is rendered, for a krane that runs in no cluster.
+pub(crate) fn rules(settings: &Settings) -> Rules {
+    ports::rules(settings, "krane")
 }
 
 /// What krane would do in this cluster, and what it would leave lying (`krane check --takeover`).

@@ -17,6 +17,7 @@ use crate::words::chain;
 
 /// Starts the agent and stays until a signal.
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP_OF_RUN)]
 pub(super) struct Run {
     /// Write nothing to the cluster; the same as `--set safety.writes=off`.
     #[arg(long)]
@@ -59,6 +60,9 @@ impl Failure {
         let cause = self.cause.as_deref().map(|cause| ("cause", cause));
         let facts: Vec<_> = cause.into_iter().collect();
         terminal.failure(self.name, &self.sentence, &facts, &self.help);
+        if self.code == exit::CONFIG {
+            terminal.count_of_problems(1);
+        }
         ExitCode::from(self.code)
     }
 }

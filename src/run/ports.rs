@@ -21,7 +21,7 @@ use crate::version;
 
 /// The clock on the wall.
 #[derive(Debug)]
-pub(super) struct SystemClock;
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     #[expect(
