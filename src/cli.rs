@@ -7,6 +7,7 @@ mod completion;
 mod config;
 #[cfg(feature = "demo")]
 mod demo;
+mod duration;
 pub mod exit;
 mod flags;
 mod output;

@@ -7,6 +7,7 @@ mod codes;
 #[cfg(feature = "demo")]
 pub mod demo;
 pub mod edge;
+pub mod observe;
 pub mod preflight;
 pub mod render;
 pub mod rpc;

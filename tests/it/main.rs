@@ -12,6 +12,7 @@ mod demo;
 mod errors;
 mod health;
 mod log;
+mod observe;
 mod rights;
 mod rpc;
 mod settings;
