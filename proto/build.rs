@@ -67,5 +67,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .btree_map([".krane.v1"])
         .ignore_unknown_fields()
         .build(&[".krane.v1"])?;
+    // States are written by people for `krane render`: a typing error must not pass.
+    pbjson_build::Builder::new()
+        .register_descriptors(&descriptors)?
+        .build(&[".ctrl.v1"])?;
     Ok(())
 }

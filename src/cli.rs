@@ -5,19 +5,24 @@ mod admin;
 mod allow_deletes;
 mod check;
 mod check_config;
+mod completion;
+mod config;
 #[cfg(feature = "demo")]
 mod demo;
+mod duration;
 mod events;
 pub mod exit;
 mod explain;
 mod flags;
 mod named;
 mod output;
+mod render;
 mod run;
 mod status;
 mod table;
 mod told;
 mod vault;
+mod version_verb;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -30,18 +35,27 @@ use act::{Hold, Resync, Retry, Writes};
 use allow_deletes::AllowDeletes;
 use check::Check;
 use check_config::CheckConfig;
+use completion::Completion;
+use config::Config;
 #[cfg(feature = "demo")]
 use demo::Demo;
 use events::Events;
 use explain::{Diff, Explain};
 use output::Terminal;
+use render::Render;
 use run::Run;
 use status::{Status, Tree};
 use vault::Vault;
+use version_verb::Version;
 
 /// Keeps one Kubernetes cluster equal to what the control plane wants.
 #[derive(Debug, Parser)]
-#[command(name = "krane", version = version::LONG, disable_help_subcommand = true)]
+#[command(
+    name = "krane",
+    version = version::LONG,
+    disable_help_subcommand = true,
+    after_help = exit::HELP
+)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -54,7 +68,7 @@ enum Verb {
     /// Watch krane at work on a cluster in memory; needs nothing.
     #[cfg(feature = "demo")]
     Demo(Demo),
-    /// Look at a cluster and change nothing.
+    /// Say whether krane would run here, and if not, why.
     Check(Check),
     /// Check the configuration and start nothing.
     CheckConfig(CheckConfig),
@@ -80,8 +94,14 @@ enum Verb {
     AllowDeletes(AllowDeletes),
     /// Look after the vault.
     Vault(Vault),
+    /// Print the manifests that krane would write for given states.
+    Render(Render),
+    /// Print what a configuration may hold.
+    Config(Config),
+    /// Print a script that completes the verbs and flags of krane in a shell.
+    Completion(Completion),
     /// Print name, version, commit and compiler.
-    Version,
+    Version(Version),
 }
 
 /// Runs the verb on the command line and returns the exit code of the process.
@@ -136,8 +156,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             verb: Verb::Vault(vault),
         }) => vault.execute(process, &terminal),
         Ok(Cli {
-            verb: Verb::Version,
-        }) => terminal.data(&format!("krane {}\n", version::LONG)),
+            verb: Verb::Render(render),
+        }) => render.execute(process, &terminal),
+        Ok(Cli {
+            verb: Verb::Config(config),
+        }) => config.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Completion(completion),
+        }) => completion.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Version(version),
+        }) => version.execute(&terminal),
         Err(usage) => {
             // Help and `--version` are errors of the parser too, with exit code 0. Nobody is left
             // to tell when the output is closed.

@@ -2,5 +2,6 @@
 
 pub mod cluster;
 pub mod control_plane;
+pub mod reach;
 pub mod vault;
 pub mod wire;

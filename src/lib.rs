@@ -7,6 +7,9 @@ mod codes;
 #[cfg(feature = "demo")]
 pub mod demo;
 pub mod edge;
+pub mod observe;
+pub mod preflight;
+pub mod render;
 pub mod rpc;
 pub mod run;
 pub mod settings;

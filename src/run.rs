@@ -8,6 +8,7 @@ pub mod take_over;
 mod view;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use krane_actors::agent::AgentError;
 use krane_actors::cause::Cause;
@@ -15,6 +16,7 @@ use krane_actors::chance::Chance;
 use krane_actors::ports::Cluster;
 use krane_actors::secrets::SecretsParts;
 use krane_actors::status::StatusBoard;
+use krane_domain::kinds::Rules;
 use prometheus::Registry;
 
 use crate::edge::cluster::{
@@ -23,11 +25,11 @@ use crate::edge::cluster::{
 };
 use crate::edge::control_plane::{self, EndpointError};
 use crate::edge::vault::{self, VaultMetrics, VaultSetupError};
+use crate::observe::{Journal, Rehearsal, Shadows, Summary};
 use crate::rpc::bind::Listeners;
-use crate::settings::Settings;
+use crate::settings::{Settings, WritesMode};
 pub(crate) use assembly::{Running, World};
 use ports::Observers;
-#[cfg(feature = "demo")]
 pub(crate) use ports::SystemClock;
 use signals::Signals;
 use take_over::Findings;
@@ -70,6 +72,69 @@ pub enum RunError {
     },
 }
 
+/// Runs the agent and writes nothing, until a signal, its own end, or for this long.
+pub async fn observe(
+    mut settings: Settings,
+    listeners: Listeners,
+    length: Option<Duration>,
+) -> Result<Summary, RunError> {
+    let mut signals = Signals::listen().map_err(RunError::Signals)?;
+    // What another agent is in charge of is not ours to hold, to answer or to stop.
+    settings.lease.enabled = false;
+    settings.safety.writes = WritesMode::On;
+    settings.scheduler.token = None;
+    let registry = Registry::new();
+    let journal = Arc::new(Journal::default());
+    let world = tokio::select! {
+        world = rehearsal(&settings, &registry, &journal) => world?,
+        _ = signals.first() => return Ok(journal.summary(false)),
+    };
+    let agent = Running::start(&settings, world, listeners, &registry, None).await?;
+    tracing::info!("observe mode: nothing is written, and the control plane is told nothing");
+    let exit = tokio::select! {
+        _ = signals.first() => None,
+        () = elapsed(length) => None,
+        exit = agent.finished() => Some(exit),
+    };
+    let summary = journal.summary(agent.is_settled());
+    let exit = match exit {
+        Some(exit) => exit,
+        None => tokio::select! {
+            exit = agent.stop() => exit,
+            code = signals.second() => return Err(RunError::Interrupted { code }),
+        },
+    };
+    agent.outcome(exit)?;
+    Ok(summary)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "waits beside the signals, in no actor"
+)]
+async fn elapsed(length: Option<Duration>) {
+    match length {
+        Some(length) => tokio::time::sleep(length).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The world, in which every write is a dry run and the control plane is told nothing. No pod is
+/// given secrets.
+async fn rehearsal(
+    settings: &Settings,
+    registry: &Registry,
+    journal: &Arc<Journal>,
+) -> Result<World, RunError> {
+    let shadows = Arc::new(Shadows::default());
+    let rehearse = |cluster: KubeCluster| -> Arc<dyn Cluster> {
+        let (shadows, journal) = (Arc::clone(&shadows), Arc::clone(journal));
+        Arc::new(Rehearsal::new(Arc::new(cluster.dry()), shadows, journal))
+    };
+    let (world, _) = reach(settings, registry, rehearse).await?;
+    Ok(world.observing())
+}
+
 /// Runs the agent until a signal or its own end.
 pub async fn run(settings: Settings, listeners: Listeners) -> Result<(), RunError> {
     let mut signals = Signals::listen().map_err(RunError::Signals)?;
@@ -110,9 +175,14 @@ pub fn check(settings: &Settings) -> Result<(), RunError> {
     }
 }
 
+/// The settings that change what is rendered, for a krane that runs in no cluster.
+pub(crate) fn rules(settings: &Settings) -> Rules {
+    ports::rules(settings, "krane")
+}
+
 /// What krane would do in this cluster, and what it would leave lying (`krane check --takeover`).
 pub async fn look_before_take_over(settings: &Settings) -> Result<Findings, RunError> {
-    let (world, connection) = reach(settings, &Registry::new()).await?;
+    let (world, connection) = reach(settings, &Registry::new(), as_it_is).await?;
     let limits = ports::call_limits(settings);
     let lister = MetadataLister::new(connection, limits, CallTimeouts::default());
     Ok(take_over::survey(&world.controllers, &world.rules, &lister).await)
@@ -120,7 +190,7 @@ pub async fn look_before_take_over(settings: &Settings) -> Result<Findings, RunE
 
 /// The world outside: a Kubernetes cluster and the control plane.
 async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, RunError> {
-    let (world, connection) = reach(settings, registry).await?;
+    let (world, connection) = reach(settings, registry, as_it_is).await?;
     let counts = VaultMetrics::register(registry).map_err(RunError::Metrics)?;
     let vault = vault::from_settings(settings.vault.as_ref(), Arc::new(counts));
     let identities = Arc::new(KubeIdentities::new(connection));
@@ -133,9 +203,14 @@ async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, R
     Ok(World { secrets, ..world })
 }
 
+fn as_it_is(cluster: KubeCluster) -> Arc<dyn Cluster> {
+    Arc::new(cluster)
+}
+
 async fn reach(
     settings: &Settings,
     registry: &Registry,
+    wrap: impl Fn(KubeCluster) -> Arc<dyn Cluster>,
 ) -> Result<(World, Arc<KubeConnection>), RunError> {
     let access = KubeAccess::choose(&settings.kubernetes).map_err(RunError::Kubernetes)?;
     let observers = Observers::register(registry).map_err(RunError::Metrics)?;
@@ -148,7 +223,7 @@ async fn reach(
     let cluster = |_| -> Arc<dyn Cluster> {
         let connection = Arc::clone(&connection);
         let cluster = KubeCluster::new(connection, limits, CallTimeouts::default());
-        Arc::new(cluster.led_by(leadership.clone()))
+        wrap(cluster.led_by(leadership.clone()))
     };
     let world = World::new(settings, cluster, rules, seed, &observers)?;
     let leases = Arc::new(KubeLeases::new(Arc::clone(&connection)));

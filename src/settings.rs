@@ -14,6 +14,7 @@ mod nearest;
 mod problem;
 mod raw;
 mod reader;
+pub mod reference;
 mod secret;
 mod substitute;
 mod tree;

@@ -24,6 +24,7 @@ pub mod ctrl {
     )]
     pub mod v1 {
         tonic::include_proto!("ctrl.v1");
+        include!(concat!(env!("OUT_DIR"), "/ctrl.v1.serde.rs"));
     }
 }
 

@@ -90,6 +90,8 @@ pub struct Sources {
     pub health: Arc<dyn HealthView>,
     /// Whether writes are allowed (`safety.writes`).
     pub writes: Arc<AtomicBool>,
+    /// Whether every write is a dry run (`krane run --observe`).
+    pub observes: bool,
     /// Whether this process is the one that writes.
     pub leadership: Leadership,
     /// The wall clock when the board was made.
@@ -172,6 +174,7 @@ impl Sources {
             is_stopping: self.health.readiness().stopping,
             is_live: self.health.live(),
             may_write: self.writes.load(Ordering::Relaxed),
+            observes: self.observes,
             lease: LeaseView::of(&self.leadership, &self.epoch),
         });
         let broken = controllers.iter().flat_map(|it| &it.watches.broken);

@@ -1,6 +1,8 @@
 //! `krane check`
 
-use std::fmt::Write as _;
+mod report;
+mod takeover;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,16 +12,32 @@ use super::exit;
 use super::flags::SettingFlags;
 use super::output::Terminal;
 use super::run::Failure;
-use crate::run::take_over::Findings;
-use crate::settings::{LoadInput, Loaded};
+use crate::preflight::findings::{Finding, Group, Report};
+use crate::settings::{InvalidSettings, LoadInput, Loaded};
 
-/// Looks at a cluster with your own rights, and changes nothing.
+const MORE: &str = "\
+Looks at the configuration, the way to the control plane and its answer, the API server, every
+right that krane needs, what it needs to be there, the vault, the clocks and the ports. What
+lies behind something that failed is not looked at, and said so. It takes 15 s at most.
+
+Run it where krane runs, with krane's rights:
+  kubectl -n krane exec deploy/krane -- /krane check --config /etc/krane/chart/krane.toml
+
+Exit codes: 0 all is well, warnings included; 1 something is wrong (with --strict, a warning
+is); 77 nothing but rights is missing; 78 the configuration is wrong.";
+
+/// Says whether krane would run here, and if not, why. Changes nothing.
 #[derive(Debug, Args)]
+#[command(after_long_help = MORE)]
 pub(super) struct Check {
-    /// What krane would do about what another agent or another version left here, and what it would
-    /// leave lying.
-    #[arg(long, required = true)]
+    /// Instead: what krane would do about what another agent or another version left here, and what
+    /// it would leave lying.
+    #[arg(long)]
     takeover: bool,
+
+    /// A warning ends it with 1, too.
+    #[arg(long, conflicts_with = "takeover")]
+    strict: bool,
 
     /// How to print it.
     #[arg(short, long, value_enum, default_value = "text")]
@@ -37,7 +55,7 @@ pub(super) struct Check {
     settings: SettingFlags,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
     Text,
     Json,
@@ -51,7 +69,12 @@ impl Check {
         let loaded = match Loaded::load(&input) {
             Ok(loaded) => loaded,
             Err(invalid) => {
-                terminal.invalid_settings(&invalid);
+                if self.output == Output::Json && !self.takeover {
+                    // Whether it can be written changes nothing about the answer.
+                    let _ = terminal.data(&report::json(&of_invalid(&invalid)));
+                } else {
+                    terminal.invalid_settings(&invalid);
+                }
                 return ExitCode::from(exit::CONFIG);
             }
         };
@@ -62,83 +85,101 @@ impl Check {
             Ok(runtime) => runtime,
             Err(error) => return Failure::threads(&error).tell(terminal),
         };
-        let found = runtime.block_on(crate::run::look_before_take_over(&loaded.settings));
-        let findings = match found {
-            Ok(findings) => findings,
-            Err(error) => return Failure::from(error).tell(terminal),
-        };
-        let text = match self.output {
-            Output::Text => words(&findings),
-            Output::Json => format!("{:#}\n", serde_json::json!(findings)),
-        };
-        let printed = terminal.data(&text);
-        let is_calm = findings.changes.is_empty()
-            && findings.leftovers.is_empty()
-            && findings.problems.is_empty();
-        if is_calm {
-            printed
+        let code = if self.takeover {
+            runtime.block_on(take_over(&loaded, self.output, terminal))
         } else {
-            ExitCode::from(exit::FINDINGS)
-        }
+            runtime.block_on(preflight(&loaded, self.output, self.strict, terminal))
+        };
+        // A name that is still being looked up must not hold up the exit.
+        runtime.shutdown_background();
+        code
     }
 }
 
-/// The findings for a person.
-fn words(findings: &Findings) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let mut line = |words: &str| {
-        let _ = writeln!(text, "{words}");
+async fn preflight(loaded: &Loaded, output: Output, strict: bool, terminal: &Terminal) -> ExitCode {
+    let mut findings = of_configuration(loaded);
+    let is_usable = findings.iter().all(|finding| !finding.is_failure());
+    findings.extend(crate::preflight::look(&loaded.settings).await);
+    let report = Report::new(findings);
+    let text = match output {
+        Output::Text => report::words(&report),
+        Output::Json => report::json(&report),
     };
-    for summary in &findings.controllers {
-        let mut words = format!(
-            "{:<12} {} objects with an id, {} of what was compared in place",
-            summary.controller, summary.objects, summary.in_place,
+    let printed = terminal.data(&text);
+    let summary = report.summary;
+    if !is_usable {
+        ExitCode::from(exit::CONFIG)
+    } else if report.lacks_only_rights() {
+        ExitCode::from(exit::NO_PERMISSION)
+    } else if summary.failed > 0 || (strict && summary.warnings > 0) {
+        ExitCode::from(exit::FINDINGS)
+    } else {
+        printed
+    }
+}
+
+/// What a configuration that can be read says about itself.
+fn of_configuration(loaded: &Loaded) -> Vec<Finding> {
+    let (group, check) = (Group::Configuration, "configuration");
+    let mut findings = match crate::run::check(&loaded.settings) {
+        Ok(()) => vec![Finding::pass(group, check, "the configuration is valid")],
+        Err(error) => {
+            let failure = Failure::from(error);
+            let mut failed = Finding::fail(group, check, failure.name, failure.sentence);
+            failed.why = failure.cause;
+            vec![failed.fix(failure.help)]
+        }
+    };
+    findings.extend(loaded.in_vain.iter().map(|vain| {
+        let message = format!("{} has no effect: {}", vain.key.path, vain.key.missing);
+        Finding::warn(group, check, "krane::config::no_effect", message)
+            .because(format!("it is set by {}", vain.origin))
+            .fix("leave it out")
+    }));
+    findings.extend(loaded.misspelt.iter().map(|misspelt| {
+        let message = format!("{} has no effect", misspelt.name);
+        Finding::warn(group, check, "krane::config::misspelt", message)
+            .because("no setting has this name")
+            .fix(format!("did you mean {}?", misspelt.meant))
+    }));
+    findings
+}
+
+/// What a wrong configuration says, as a report.
+fn of_invalid(invalid: &InvalidSettings) -> Report {
+    let findings = invalid.problems.iter().map(|problem| {
+        let message = format!("{} {}", problem.key, problem.kind);
+        let mut failed = Finding::fail(
+            Group::Configuration,
+            "configuration",
+            problem.kind.code(),
+            message,
         );
-        if summary.pods_of_others > 0 {
-            let _ = write!(
-                words,
-                "; {} pods that no krane made stay as they are",
-                summary.pods_of_others
-            );
-        }
-        line(&words);
-    }
-    if findings.changes.is_empty() {
-        line("\n✔ krane would change nothing");
+        failed.why = problem
+            .origin
+            .as_ref()
+            .map(|origin| format!("from {origin}"));
+        failed.fix(&problem.help)
+    });
+    Report::new(findings.collect())
+}
+
+async fn take_over(loaded: &Loaded, output: Output, terminal: &Terminal) -> ExitCode {
+    let findings = match crate::run::look_before_take_over(&loaded.settings).await {
+        Ok(findings) => findings,
+        Err(error) => return Failure::from(error).tell(terminal),
+    };
+    let text = match output {
+        Output::Text => takeover::words(&findings),
+        Output::Json => format!("{:#}\n", serde_json::json!(findings)),
+    };
+    let printed = terminal.data(&text);
+    let is_calm = findings.changes.is_empty()
+        && findings.leftovers.is_empty()
+        && findings.problems.is_empty();
+    if is_calm {
+        printed
     } else {
-        line(&format!(
-            "\n‼ krane would change {}:",
-            findings.changes.len()
-        ));
+        ExitCode::from(exit::FINDINGS)
     }
-    for planned in &findings.changes {
-        line(&format!("  {} {}", planned.action.words(), planned.object));
-        for path in planned.paths.iter().take(8) {
-            line(&format!("      {path}"));
-        }
-        if planned.paths.len() > 8 {
-            line(&format!("      and {} more", planned.paths.len() - 8));
-        }
-    }
-    if findings.leftovers.is_empty() {
-        line("\n✔ nothing is left of another agent");
-    } else {
-        line(&format!(
-            "\n‼ {} left of another agent; krane deletes none of them:",
-            findings.leftovers.len()
-        ));
-    }
-    for leftover in &findings.leftovers {
-        line(&format!("  {}", leftover.object));
-        line(&format!("      {}", leftover.why));
-        line(&format!("      {}", leftover.command));
-    }
-    if !findings.problems.is_empty() {
-        line(&format!("\n✗ {} not found out:", findings.problems.len()));
-    }
-    for problem in &findings.problems {
-        line(&format!("  {problem}"));
-    }
-    text
 }

@@ -12,6 +12,7 @@ use crate::settings::{LoadInput, Loaded};
 
 /// Reads every layer as `krane run` would, and the files that they name, and starts nothing.
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP_OF_CHECK_CONFIG)]
 pub(super) struct CheckConfig {
     /// Print every key with its value and origin, secrets masked.
     #[arg(long)]

@@ -19,6 +19,11 @@ pub(super) struct SettingFlags {
 }
 
 impl SettingFlags {
+    /// Whether nothing was given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.values.is_empty()
+    }
+
     pub(super) fn into_input(self, mut process: LoadInput) -> LoadInput {
         process.files = self.files;
         process.flags = self.values;

@@ -66,6 +66,12 @@ impl Terminal {
         Self::chatter(&format!("{mark} {text}\n"));
     }
 
+    /// One line that a person should know of.
+    pub(super) fn note(&self, text: &str) {
+        let mark = self.paint(YELLOW, "!");
+        Self::chatter(&format!("{mark} {text}\n"));
+    }
+
     /// One line for each setting that has no effect.
     pub(super) fn set_in_vain(&self, in_vain: &[SetInVain]) {
         let mark = self.paint(YELLOW, "!");
@@ -92,6 +98,11 @@ impl Terminal {
         Self::chatter(&self.render_failure(code, sentence, facts, help));
     }
 
+    /// The closing line about a configuration.
+    pub(super) fn count_of_problems(&self, problems: usize) {
+        Self::chatter(&format!("\n{}", self.render_count(problems)));
+    }
+
     /// Every problem of a configuration, and their number.
     pub(super) fn invalid_settings(&self, invalid: &InvalidSettings) {
         Self::chatter(&self.render_invalid(invalid));
@@ -114,13 +125,16 @@ impl Terminal {
             text += &self.render_failure(problem.kind.code(), &sentence, &facts, &problem.help);
             text.push('\n');
         }
-        let count = match invalid.problems.len() {
+        text + &self.render_count(invalid.problems.len())
+    }
+
+    fn render_count(&self, problems: usize) -> String {
+        let count = match problems {
             1 => "1 problem".to_owned(),
             many => format!("{many} problems"),
         };
         let line = format!("{count} in the configuration, nothing was started");
-        let _ = writeln!(text, "{} {}", self.paint(RED, "✗"), self.paint(BOLD, &line));
-        text
+        format!("{} {}\n", self.paint(RED, "✗"), self.paint(BOLD, &line))
     }
 
     fn render_failure(

@@ -3,24 +3,37 @@
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
+use super::duration::duration;
 use super::exit;
 use super::flags::SettingFlags;
 use super::output::Terminal;
+use crate::observe::Summary;
 use crate::rpc::bind::Listeners;
 use crate::run::RunError;
-use crate::settings::{FlagValue, LoadInput, Loaded, Misspelt, SetInVain, Settings};
+use crate::settings::{LoadInput, Loaded, Misspelt, SetInVain};
 use crate::telemetry;
 use crate::words::chain;
 
 /// Starts the agent and stays until a signal.
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP_OF_RUN)]
 pub(super) struct Run {
-    /// Write nothing to the cluster; the same as `--set safety.writes=off`.
+    /// Write nothing anywhere: every write is a dry run of the API server, the control plane is told
+    /// nothing, no lease is held and no pod is given secrets. Ends with what would have been written.
     #[arg(long)]
     observe: bool,
+
+    /// With --observe: end after this long, such as 60s, instead of at a signal.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, requires = "observe")]
+    length: Option<Duration>,
+
+    /// With --observe: how to print what would have been written.
+    #[arg(short, long, value_enum, default_value = "text", requires = "observe")]
+    output: Output,
 
     /// Use this kubeconfig instead of the pod's service account.
     #[arg(long, value_name = "FILE")]
@@ -32,6 +45,18 @@ pub(super) struct Run {
 
     #[command(flatten)]
     settings: SettingFlags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+/// How long to observe, and how to say what was seen.
+struct Observation {
+    length: Option<Duration>,
+    output: Output,
 }
 
 /// Why `krane run` ended, for its last words and its exit code.
@@ -59,12 +84,19 @@ impl Failure {
         let cause = self.cause.as_deref().map(|cause| ("cause", cause));
         let facts: Vec<_> = cause.into_iter().collect();
         terminal.failure(self.name, &self.sentence, &facts, &self.help);
+        if self.code == exit::CONFIG {
+            terminal.count_of_problems(1);
+        }
         ExitCode::from(self.code)
     }
 }
 
 impl Run {
     pub(super) fn execute(self, process: LoadInput, terminal: &Terminal) -> ExitCode {
+        let observation = self.observe.then_some(Observation {
+            length: self.length,
+            output: self.output,
+        });
         let loaded = match Loaded::load(&self.into_input(process)) {
             Ok(loaded) => loaded,
             Err(invalid) => {
@@ -77,7 +109,7 @@ impl Run {
             .build()
         {
             Ok(runtime) => {
-                let result = runtime.block_on(run(loaded));
+                let result = runtime.block_on(run(loaded, observation.as_ref()));
                 // A flush that is still blocked must not hold up the exit.
                 runtime.shutdown_background();
                 result
@@ -85,7 +117,8 @@ impl Run {
             Err(error) => Err(Failure::threads(&error)),
         };
         match result {
-            Ok(()) => ExitCode::from(exit::OK),
+            Ok(None) => ExitCode::from(exit::OK),
+            Ok(Some(summary)) => tell(&summary, observation.as_ref(), terminal),
             Err(failure) => failure.tell(terminal),
         }
     }
@@ -94,18 +127,32 @@ impl Run {
         let mut input = self.settings.into_input(process);
         input.kubeconfig = self.kubeconfig;
         input.context = self.context;
-        if self.observe {
-            input.flags.push(FlagValue {
-                flag: "--observe".to_owned(),
-                path: "safety.writes".to_owned(),
-                value: "off".to_owned(),
-            });
-        }
         input
     }
 }
 
-async fn run(loaded: Loaded) -> Result<(), Failure> {
+/// What would have been written, and the exit code that says whether anything.
+fn tell(summary: &Summary, observation: Option<&Observation>, terminal: &Terminal) -> ExitCode {
+    let is_json = observation.is_some_and(|it| it.output == Output::Json);
+    let text = if is_json {
+        format!("{:#}\n", serde_json::json!(summary))
+    } else {
+        summary.words()
+    };
+    let printed = terminal.data(&text);
+    if !summary.is_settled {
+        ExitCode::from(exit::UNAVAILABLE)
+    } else if summary.entries.is_empty() {
+        printed
+    } else {
+        ExitCode::from(exit::FINDINGS)
+    }
+}
+
+async fn run(
+    loaded: Loaded,
+    observation: Option<&Observation>,
+) -> Result<Option<Summary>, Failure> {
     let Loaded {
         settings,
         in_vain,
@@ -136,13 +183,14 @@ async fn run(loaded: Loaded) -> Result<(), Failure> {
             "a variable has no effect: its name is no name of krane's"
         );
     }
-    let result = agent(settings, listeners).await;
+    let result = match observation {
+        None => crate::run::run(settings, listeners).await.map(|()| None),
+        Some(observation) => {
+            let summary = crate::run::observe(settings, listeners, observation.length).await;
+            summary.map(Some)
+        }
+    };
     telemetry.shutdown().await;
-    result
-}
-
-async fn agent(settings: Settings, listeners: Listeners) -> Result<(), Failure> {
-    let result = crate::run::run(settings, listeners).await;
     result.map_err(Failure::from)
 }
 

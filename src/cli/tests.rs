@@ -17,7 +17,10 @@ fn input(arguments: &[&str]) -> LoadInput {
         | Verb::CheckConfig(_)
         | Verb::AllowDeletes(_)
         | Verb::Vault(_)
-        | Verb::Version => {
+        | Verb::Render(_)
+        | Verb::Config(_)
+        | Verb::Completion(_)
+        | Verb::Version(_) => {
             panic!("must be run")
         }
     }
@@ -87,8 +90,10 @@ fn files_flags_and_cluster_access_reach_the_settings() {
         input.files,
         [PathBuf::from("a.toml"), PathBuf::from("b.toml")]
     );
-    assert_eq!(input.flags[0].path, "safety.writes");
-    assert_eq!(input.flags[0].flag, "--observe");
+    assert!(
+        input.flags.is_empty(),
+        "a switch of the process is no setting"
+    );
     assert_eq!(input.kubeconfig, Some(PathBuf::from("k")));
     assert_eq!(input.context.as_deref(), Some("kind"));
 }
@@ -126,4 +131,47 @@ fn a_problem_is_a_sentence_with_its_facts_and_its_fix() {
     "#);
     let coloured = Terminal::render_for_test(true, &invalid);
     assert!(coloured.contains("\x1b[1;31m✗\x1b[0m"), "{coloured}");
+}
+
+/// A shell that offered what is refused, or kept a verb to itself, would mislead.
+#[test]
+fn every_shell_completes_every_verb() {
+    let verbs: Vec<String> = Cli::command()
+        .get_subcommands()
+        .map(|verb| verb.get_name().to_owned())
+        .collect();
+    assert!(verbs.contains(&"check".to_owned()));
+    for shell in [
+        clap_complete::Shell::Bash,
+        clap_complete::Shell::Zsh,
+        clap_complete::Shell::Fish,
+    ] {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "krane", &mut script);
+        let script = String::from_utf8(script).unwrap();
+        for verb in &verbs {
+            assert!(script.contains(verb), "{shell}: {verb}");
+        }
+        assert!(script.contains("--config") || script.contains("-l config"));
+    }
+}
+
+#[test]
+fn help_lists_the_exit_codes_and_only_the_flags_that_matter() {
+    let help = |verbs: &[&str]| {
+        let mut command = Cli::command();
+        command.build();
+        let mut at = &mut command;
+        for verb in verbs {
+            at = at.find_subcommand_mut(verb).unwrap();
+        }
+        at.render_long_help().to_string()
+    };
+    assert!(help(&[]).contains("78  the configuration is wrong"));
+    for verb in ["run", "check-config", "check"] {
+        assert!(help(&[verb]).contains("Exit codes: 0"), "{verb}");
+    }
+    let verify = help(&["vault", "verify"]);
+    assert!(verify.contains("--vault-url"), "{verify}");
+    assert!(!verify.contains("--log-level"), "{verify}");
 }

@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::{Arg, Args, Subcommand};
 use krane_actors::ports::VaultFailure;
 
 use super::exit;
@@ -14,7 +14,7 @@ use super::run::Failure;
 use crate::edge::vault::{
     EmbeddedTiming, EmbeddedVault, RemoteTiming, RemoteVault, Survey, VaultSetupError,
 };
-use crate::settings::{self, LoadInput, Loaded, SecretSource, Url};
+use crate::settings::{self, KEYS, LoadInput, Loaded, SecretSource, Url};
 use crate::words::chain;
 
 /// Looks after the vault that decrypts the secrets of pods.
@@ -37,6 +37,7 @@ enum Verb {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(only_of_the_vault))]
 struct Verify {
     /// Print the result as JSON.
     #[arg(long)]
@@ -44,6 +45,14 @@ struct Verify {
 
     #[command(flatten)]
     settings: SettingFlags,
+}
+
+/// The other settings are accepted, and change nothing here.
+fn only_of_the_vault(arg: Arg) -> Arg {
+    let is_other = KEYS
+        .iter()
+        .any(|key| key.path == arg.get_id().as_str() && !key.path.starts_with("vault."));
+    arg.hide(is_other)
 }
 
 /// Why there is no result.

@@ -9,6 +9,7 @@ mod adopt;
 mod apply;
 mod calls;
 mod connection;
+mod dry;
 mod identities;
 mod lease;
 mod limits;
@@ -54,6 +55,7 @@ const JSON: &str = "application/json";
 #[derive(Debug)]
 pub struct KubeCluster {
     calls: KubeCalls,
+    is_dry: bool,
 }
 
 impl KubeCluster {
@@ -65,6 +67,16 @@ impl KubeCluster {
     ) -> Self {
         Self {
             calls: KubeCalls::new(connection, limits, timeouts),
+            is_dry: false,
+        }
+    }
+
+    /// The same cluster, on which every write is a dry run: admitted, answered and forgotten.
+    #[must_use]
+    pub fn dry(self) -> Self {
+        Self {
+            is_dry: true,
+            ..self
         }
     }
 
@@ -73,7 +85,13 @@ impl KubeCluster {
     pub fn led_by(self, leadership: Leadership) -> Self {
         Self {
             calls: self.calls.led_by(leadership),
+            ..self
         }
+    }
+
+    /// The value of `dryRun` for a write.
+    const fn dry_run(&self) -> &'static str {
+        if self.is_dry { "All" } else { "" }
     }
 
     async fn run(&self, verb: Verb, object: &ObjectRef) -> Result<Reply, Refusal> {
@@ -94,6 +112,7 @@ impl Cluster for KubeCluster {
                 ("fieldManager", MANAGER),
                 ("force", "true"),
                 ("fieldValidation", "Strict"),
+                ("dryRun", self.dry_run()),
             ],
         );
         let call = Call::new(Verb::Apply, reference.resource.plural(), target)
@@ -102,11 +121,15 @@ impl Cluster for KubeCluster {
         if !reply.is_success() {
             return Err(refusal(&reply, reference));
         }
-        decoded(&reply, reference)
+        if self.is_dry {
+            dry::decoded(reply, reference)
+        } else {
+            decoded(&reply, reference)
+        }
     }
 
     async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal> {
-        adopt::adopt(&self.calls, object, uid).await
+        adopt::adopt(&self.calls, object, uid, self.dry_run()).await
     }
 
     async fn hold(
@@ -131,13 +154,19 @@ impl Cluster for KubeCluster {
     }
 
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {
-        let options = serde_json::json!({
+        let mut options = serde_json::json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": uid},
             "propagationPolicy": "Background",
         });
-        let call = Call::new(Verb::Delete, object.resource.plural(), object_path(object)?)
+        let mut target = object_path(object)?;
+        if self.is_dry {
+            // The body counts; the query is for whoever reads a log.
+            options["dryRun"] = serde_json::json!([self.dry_run()]);
+            push_query(&mut target, &[("dryRun", self.dry_run())]);
+        }
+        let call = Call::new(Verb::Delete, object.resource.plural(), target)
             .with_body(JSON, Bytes::from(options.to_string()));
         let reply = self.calls.run(&call).await?;
         if reply.is_absent(&object.name) || reply.is_uid_conflict() {

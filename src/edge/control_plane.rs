@@ -23,13 +23,14 @@ use futures::stream::BoxStream;
 use krane_actors::ports::{
     Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEvent,
 };
+use krane_domain::ids::ObjectKey;
 use krane_domain::report::Report;
 use secrecy::SecretString;
 use tonic::Code;
 
 use super::wire::Wire;
 use endpoint::Endpoint;
-pub use endpoint::{EndpointError, check};
+pub use endpoint::{EndpointError, check, host_tls};
 use failure::Failure;
 use link::Link;
 
@@ -129,6 +130,32 @@ impl GrpcControlPlane {
                 observer: Arc::clone(&access.observer),
             }),
         })
+    }
+}
+
+/// How the control plane answered a question about nothing.
+#[derive(Clone, Debug)]
+pub struct Handshake {
+    /// It takes the token: it answered, or said that it knows no such object.
+    pub accepted: Result<(), RpcFailure>,
+    /// The header `Date` of its answer.
+    pub date: Option<String>,
+}
+
+impl GrpcControlPlane {
+    /// Asks once about an object that cannot exist. Changes nothing there.
+    pub async fn shake_hands(&self) -> Handshake {
+        let question = Question {
+            key: ObjectKey::new("krane-check", "krane-check"),
+            id: "krane-check".into(),
+        };
+        let request = self.shared.wire.question(&question);
+        let (answer, date) = unary::dated(&self.shared, &request).await;
+        let accepted = match answer {
+            Err(failure) if !is_not_found(&failure) => Err(failure.into()),
+            Ok(_) | Err(_) => Ok(()),
+        };
+        Handshake { accepted, date }
     }
 }
 

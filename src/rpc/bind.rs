@@ -71,6 +71,23 @@ impl Listeners {
     }
 }
 
+impl Listeners {
+    /// Every port of the settings that cannot be taken now; keeps none.
+    pub async fn taken(settings: &Settings) -> Vec<BindError> {
+        let metrics = settings.observability.metrics.prometheus_port;
+        let (rpc, metrics, admin) = tokio::join!(
+            everywhere("rpc_port", settings.rpc_port),
+            async {
+                let port = metrics?.get();
+                Some(everywhere("observability.metrics.prometheus_port", port).await)
+            },
+            async { Some(on("admin.listen", settings.admin.listen?).await) },
+        );
+        let tried = [Some(rpc), metrics, admin].into_iter().flatten();
+        tried.filter_map(Result::err).collect()
+    }
+}
+
 /// On all addresses of both families, or of the only one the machine has.
 async fn everywhere(key: &'static str, port: u16) -> Result<TcpListener, BindError> {
     match on(key, (Ipv6Addr::UNSPECIFIED, port).into()).await {

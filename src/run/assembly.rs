@@ -23,6 +23,7 @@ use super::servers::{self, Admin, Desks};
 use super::view::AgentView;
 use crate::admin::actions::Controls;
 use crate::admin::model::{Epoch, Identity, Sources};
+use crate::observe::Silent;
 use crate::rpc::bind::Listeners;
 use crate::settings::{Settings, UpgradesMode, WritesMode};
 
@@ -40,6 +41,8 @@ pub(crate) struct World {
     pub(crate) election: Option<Election>,
     /// What pods are given their secrets with; nothing without a vault.
     pub(crate) secrets: Option<SecretsParts>,
+    /// Whether nothing is written.
+    pub(crate) observes: bool,
     /// The clock of all that.
     pub(crate) board: StatusBoard,
     /// Where all jitter begins.
@@ -83,6 +86,7 @@ impl World {
             leadership: Leadership::default(),
             election: None,
             secrets: None,
+            observes: false,
             board: StatusBoard::new(),
             seed,
         })
@@ -99,6 +103,18 @@ impl World {
             leadership,
             election,
             board,
+            ..self
+        }
+    }
+
+    /// The same world, of which nobody is told anything.
+    pub(super) fn observing(mut self) -> Self {
+        for ports in &mut self.controllers {
+            ports.control_plane = Arc::new(Silent::new(Arc::clone(&ports.control_plane)));
+        }
+        Self {
+            heartbeat: Arc::new(Silent::new(self.heartbeat)),
+            observes: true,
             ..self
         }
     }
@@ -143,7 +159,7 @@ impl Running {
     ) -> Result<Self, RunError> {
         crate::admin::metrics::register_build_info(registry).map_err(RunError::Metrics)?;
         let board = world.board.clone();
-        let leadership = world.leadership.clone();
+        let (leadership, observes) = (world.leadership.clone(), world.observes);
         let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
         let parts = parts(settings, world, &board, registry, &writes)?;
         let agent = Agent::new(parts, registry).map_err(RunError::Start)?;
@@ -156,6 +172,7 @@ impl Running {
             stores: stores.clone(),
             health: Arc::<AgentView>::clone(&view),
             writes,
+            observes,
             leadership,
             epoch,
         };
@@ -196,6 +213,17 @@ impl Running {
     #[cfg(feature = "demo")]
     pub(crate) fn board(&self) -> &StatusBoard {
         &self.board
+    }
+
+    /// Whether every controller has seen its cluster and its stream, and no state waits to be applied.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.stores.iter().all(|store| {
+            store.with(|memory| {
+                let backlog = &memory.backlog;
+                let is_idle = backlog.ready() == 0 && backlog.in_flight() == 0;
+                memory.is_listed && memory.stream.opened_at.is_some() && is_idle
+            })
+        })
     }
 
     /// Stops it in order: from now on no write and no report begins.

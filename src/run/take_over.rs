@@ -96,6 +96,13 @@ pub struct Leftover {
     pub command: String,
 }
 
+/// What nobody needs any more, alone.
+pub(crate) async fn left_by_others(lister: &MetadataLister) -> Findings {
+    let mut findings = Findings::default();
+    leftovers::find(lister, &mut findings).await;
+    findings
+}
+
 /// Looks at everything once.
 pub(super) async fn survey(sides: &[Ports], rules: &Rules, lister: &MetadataLister) -> Findings {
     let mut findings = Findings::default();

@@ -12,6 +12,9 @@ use super::tree::Tree;
 /// Origins line up in this column, in characters, unless a value is longer.
 const WIDEST: usize = 60;
 
+/// An empty text in TOML.
+const EMPTY: &str = "\"\"";
+
 /// One line of the effective configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveValue {
@@ -41,8 +44,9 @@ impl Effective {
                 (_, Some(file)) if !file.raw.is_empty() => {
                     effective.push(&file_path, Some(file.raw.show()), Some(&file.origin));
                 }
+                // An empty text means "not set", and whoever set it so wants to see that it counts.
                 (Some(entry), _) if entry.raw.is_empty() => {
-                    effective.push(key.path, None, Some(&entry.origin));
+                    effective.push(key.path, Some(EMPTY.to_owned()), Some(&entry.origin));
                 }
                 (Some(entry), _) if key.kind.is_secret() => {
                     effective.push(
@@ -80,7 +84,7 @@ impl Effective {
     pub(super) fn without(mut self, problems: &[Problem]) -> Self {
         for value in &mut self.values {
             let is_wrong = problems.iter().any(|problem| problem.key == value.path);
-            if is_wrong && value.shown.is_some() {
+            if is_wrong && value.shown.as_deref().is_some_and(|shown| shown != EMPTY) {
                 value.shown = Some("\"…\"".to_owned());
             }
         }

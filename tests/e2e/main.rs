@@ -16,6 +16,7 @@ mod hostile;
 mod isolation;
 mod lease;
 mod lifecycle;
+mod observe;
 mod outages;
 mod pods;
 mod poison;

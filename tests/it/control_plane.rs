@@ -11,7 +11,7 @@ mod connections;
 mod foreign;
 mod frames;
 mod pings;
-mod server;
+pub(crate) mod server;
 mod streams;
 pub(crate) mod tls;
 

@@ -3,13 +3,16 @@
 mod admin;
 mod allow_deletes;
 mod cases;
+mod check;
 mod cluster_edge;
 mod control_plane;
 mod control_plane_contract;
 #[cfg(feature = "demo")]
 mod demo;
+mod errors;
 mod health;
 mod log;
+mod observe;
 mod rights;
 mod rpc;
 mod settings;

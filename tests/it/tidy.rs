@@ -43,7 +43,7 @@ pub(crate) fn sources(folder: &str, with_tests: bool) -> Vec<(PathBuf, String)> 
 }
 
 /// The code of a file: no comments, and nothing from an inline test module on.
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let text = text
         .split("#[cfg(test)]\nmod tests {")
         .next()

@@ -53,6 +53,7 @@ pub(super) struct Inputs<'a> {
     pub(super) is_stopping: bool,
     pub(super) is_live: bool,
     pub(super) may_write: bool,
+    pub(super) observes: bool,
     pub(super) lease: Option<LeaseView>,
 }
 
@@ -88,6 +89,10 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     reports(inputs.workloads, &mut findings);
     if let Some(lease) = &inputs.lease {
         election(lease, &mut findings);
+    }
+    if inputs.observes {
+        let words = "observe mode: nothing is written";
+        findings.headline.say(Level::Warn, words);
     }
     if !inputs.may_write {
         findings

@@ -33,6 +33,7 @@ pub(super) async fn adopt(
     calls: &KubeCalls,
     object: &ObjectRef,
     uid: &str,
+    dry_run: &str,
 ) -> Result<LiveObject, Refusal> {
     let mut target = object_path(object)?;
     let plural = object.resource.plural();
@@ -54,7 +55,10 @@ pub(super) async fn adopt(
         {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version},
         {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
     ]);
-    push_query(&mut target, &[("fieldManager", MANAGER)]);
+    push_query(
+        &mut target,
+        &[("fieldManager", MANAGER), ("dryRun", dry_run)],
+    );
     let call = Call::new(Verb::Patch, plural, target)
         .with_body(JSON_PATCH, Bytes::from(patch.to_string()));
     let reply = calls.run(&call).await?;

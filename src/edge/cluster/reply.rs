@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use krane_domain::refusal::{ApiStatus, Cause, Refusal, RefusalClass, classify};
 use serde::Deserialize;
 
@@ -24,6 +24,8 @@ pub struct Reply {
     pub content_type: String,
     /// The header `Retry-After`, if it is a number of seconds.
     pub retry_after: Option<Duration>,
+    /// The header `Date`.
+    pub date: Option<String>,
     /// The whole body.
     pub body: Bytes,
 }
@@ -75,6 +77,7 @@ impl Reply {
             code,
             content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
             retry_after: seconds.map(wait),
+            date: text(DATE).map(str::to_owned),
             body,
         }
     }

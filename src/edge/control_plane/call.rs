@@ -4,14 +4,14 @@
 //! arrived, not from the text of an error: what a proxy answers must never count as `NOT_FOUND`.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION, USER_AGENT};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, response};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::client::conn::http2::SendRequest;
@@ -27,17 +27,35 @@ const GRPC_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bi
 
 /// Whether the gRPC status of a call came over the wire.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answered(Arc<AtomicBool>);
+pub(super) struct Answered(Arc<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    has_status: AtomicBool,
+    date: OnceLock<String>,
+}
 
 impl Answered {
     pub(super) fn get(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.has_status.load(Ordering::Acquire)
+    }
+
+    /// The header `Date` of the answer.
+    pub(super) fn date(&self) -> Option<String> {
+        self.0.date.get().cloned()
     }
 
     fn look(&self, headers: &mut HeaderMap) {
         headers.remove(GRPC_DETAILS);
         if headers.contains_key(GRPC_STATUS) {
-            self.0.store(true, Ordering::Release);
+            self.0.has_status.store(true, Ordering::Release);
+        }
+    }
+
+    fn note_date(&self, headers: &HeaderMap) {
+        if let Some(date) = headers.get(DATE).and_then(|value| value.to_str().ok()) {
+            // The first answer of a call is its only one.
+            let _ = self.0.date.set(date.to_owned());
         }
     }
 }
@@ -80,6 +98,7 @@ impl tower::Service<Request<Body>> for Call {
         let answer = self.sender.send_request(request);
         async move {
             let (mut head, inner) = answer.await?.into_parts();
+            answered.note_date(&head.headers);
             if let Some(status) = foreign_answer(&head) {
                 return Err(status.into());
             }

@@ -13,6 +13,8 @@ use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
+use crate::edge::reach::HostTls;
+
 /// Why the control plane cannot be addressed; each is a mistake in the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
@@ -87,6 +89,12 @@ pub(super) struct Tls {
 /// Whether a control plane can be reached at all with this `control.url` and `control.ca_file`.
 pub fn check(url: &str, ca_file: Option<&Path>) -> Result<(), EndpointError> {
     Endpoint::new(url, ca_file).map(drop)
+}
+
+/// How to speak TLS with the host of this address; nothing for `http://`.
+pub fn host_tls(url: &str, ca_file: Option<&Path>) -> Result<Option<HostTls>, EndpointError> {
+    let tls = Endpoint::new(url, ca_file)?.tls;
+    Ok(tls.map(|Tls { config, server }| (config, server)))
 }
 
 impl Endpoint {

@@ -41,13 +41,24 @@ async fn twice(shared: &Shared, request: &WireRequest) -> Result<Bytes, Failure>
 }
 
 async fn once(shared: &Shared, request: &WireRequest) -> Result<Bytes, Failure> {
-    let mut exchange = Exchange::start(shared, request).await?;
-    let path = exchange.path.clone();
-    let message = Request::new(request.body.clone());
-    let result = exchange.grpc.unary(message, path, RawCodec).await;
-    result
-        .map(tonic::Response::into_inner)
-        .map_err(|status| exchange.failure(shared, &status))
+    Exchange::start(shared, request)
+        .await?
+        .unary(shared, request)
+        .await
+}
+
+/// One try, and the date of its answer.
+pub(super) async fn dated(
+    shared: &Shared,
+    request: &WireRequest,
+) -> (Result<Bytes, Failure>, Option<String>) {
+    match Exchange::start(shared, request).await {
+        Ok(mut exchange) => {
+            let result = exchange.unary(shared, request).await;
+            (result, exchange.answered.date())
+        }
+        Err(failure) => (Err(failure), None),
+    }
 }
 
 /// A call about to go out.
@@ -82,6 +93,15 @@ impl Exchange {
             answered,
             token,
         })
+    }
+
+    async fn unary(&mut self, shared: &Shared, request: &WireRequest) -> Result<Bytes, Failure> {
+        let path = self.path.clone();
+        let message = Request::new(request.body.clone());
+        let result = self.grpc.unary(message, path, RawCodec).await;
+        result
+            .map(tonic::Response::into_inner)
+            .map_err(|status| self.failure(shared, &status))
     }
 
     /// What a status of this exchange means.

@@ -20,7 +20,7 @@ const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// What happens to all connections that are there.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Disturbance {
+pub(crate) enum Disturbance {
     /// GOAWAY without an error: running calls may end, new ones go elsewhere.
     GoAway,
     /// The socket is closed without a word.
@@ -28,23 +28,23 @@ pub(super) enum Disturbance {
 }
 
 /// Listens; each request becomes a [`Call`] for the test to answer.
-pub(super) struct Server {
-    pub(super) address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     calls: mpsc::Receiver<Call>,
     disturb: broadcast::Sender<Disturbance>,
     _tasks: JoinSet<()>,
 }
 
 impl Server {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::start_at(ANY).await
     }
 
-    pub(super) async fn start_at(address: SocketAddr) -> Self {
+    pub(crate) async fn start_at(address: SocketAddr) -> Self {
         Self::start_with(address, None).await
     }
 
-    pub(super) async fn start_tls(config: rustls::ServerConfig) -> Self {
+    pub(crate) async fn start_tls(config: rustls::ServerConfig) -> Self {
         Self::start_with(ANY, Some(TlsAcceptor::from(Arc::new(config)))).await
     }
 
@@ -81,17 +81,17 @@ impl Server {
         }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub(super) async fn call(&mut self) -> Call {
+    pub(crate) async fn call(&mut self) -> Call {
         within(self.calls.recv())
             .await
             .expect("the server must be running")
     }
 
-    pub(super) fn disturb(&self, disturbance: Disturbance) {
+    pub(crate) fn disturb(&self, disturbance: Disturbance) {
         self.disturb
             .send(disturbance)
             .expect("a connection must be there");
@@ -132,11 +132,11 @@ async fn serve(
 }
 
 /// A request that waits for its answer.
-pub(super) struct Call {
-    pub(super) path: String,
-    pub(super) headers: HeaderMap,
+pub(crate) struct Call {
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
     /// Which connection it came over, from 1 on.
-    pub(super) connection: usize,
+    pub(crate) connection: usize,
     body: Bytes,
     respond: SendResponse<Bytes>,
 }
@@ -164,26 +164,26 @@ impl Call {
     }
 
     /// The request message.
-    pub(super) fn message<M: Message + Default>(&self) -> M {
+    pub(crate) fn message<M: Message + Default>(&self) -> M {
         M::decode(self.body.slice(5..)).expect("the request must decode")
     }
 
     /// Answers with one message.
-    pub(super) async fn answer(self, message: &impl Message) {
+    pub(crate) async fn answer(self, message: &impl Message) {
         let mut stream = self.open();
         stream.message(message.encode_to_vec()).await;
         stream.end(0, "");
     }
 
     /// Refuses in the headers, as tonic's servers do.
-    pub(super) fn refuse(mut self, code: u8, text: &str) {
+    pub(crate) fn refuse(mut self, code: u8, text: &str) {
         let mut response = grpc_response();
         response.headers_mut().extend(status(code, text));
         let _ = self.respond.send_response(response, true);
     }
 
     /// Refuses in the headers, with one more of them.
-    pub(super) fn refuse_with(mut self, name: &'static str, value: &'static str) {
+    pub(crate) fn refuse_with(mut self, name: &'static str, value: &'static str) {
         let mut response = grpc_response();
         response.headers_mut().extend(status(9, "no"));
         response
@@ -193,12 +193,12 @@ impl Call {
     }
 
     /// Sends the headers.
-    pub(super) fn open(mut self) -> Stream {
+    pub(crate) fn open(mut self) -> Stream {
         Stream(self.respond.send_response(grpc_response(), false).unwrap())
     }
 
     /// Answers as something that is no gRPC server.
-    pub(super) fn http(mut self, response: Response<&'static str>) {
+    pub(crate) fn http(mut self, response: Response<&'static str>) {
         let (head, body) = response.into_parts();
         let response = Response::from_parts(head, ());
         let mut stream = self
@@ -213,7 +213,7 @@ impl Call {
     }
 
     /// Waits until the client gives the call up.
-    pub(super) async fn given_up(mut self) -> Reason {
+    pub(crate) async fn given_up(mut self) -> Reason {
         within(std::future::poll_fn(|cx| self.respond.poll_reset(cx)))
             .await
             .unwrap()
@@ -221,11 +221,11 @@ impl Call {
 }
 
 /// An answer that has begun.
-pub(super) struct Stream(SendStream<Bytes>);
+pub(crate) struct Stream(SendStream<Bytes>);
 
 impl Stream {
     /// Sends one message.
-    pub(super) async fn message(&mut self, message: impl AsRef<[u8]>) {
+    pub(crate) async fn message(&mut self, message: impl AsRef<[u8]>) {
         let message = message.as_ref();
         let mut frame = BytesMut::with_capacity(5 + message.len());
         frame.put_u8(0);
@@ -235,7 +235,7 @@ impl Stream {
     }
 
     /// Sends bytes as they are, as far as the client lets us.
-    pub(super) async fn raw(&mut self, mut bytes: Bytes) {
+    pub(crate) async fn raw(&mut self, mut bytes: Bytes) {
         while !bytes.is_empty() {
             self.0.reserve_capacity(bytes.len());
             let capacity = std::future::poll_fn(|cx| self.0.poll_capacity(cx));
@@ -253,32 +253,32 @@ impl Stream {
     }
 
     /// Ends with a status.
-    pub(super) fn end(self, code: u8, text: &str) {
+    pub(crate) fn end(self, code: u8, text: &str) {
         self.trailers(status(code, text));
     }
 
-    pub(super) fn trailers(mut self, trailers: HeaderMap) {
+    pub(crate) fn trailers(mut self, trailers: HeaderMap) {
         let _ = self.0.send_trailers(trailers);
     }
 
     /// Ends without one.
-    pub(super) fn end_without_trailers(mut self) {
+    pub(crate) fn end_without_trailers(mut self) {
         let _ = self.0.send_data(Bytes::new(), true);
     }
 
-    pub(super) fn reset(mut self, reason: Reason) {
+    pub(crate) fn reset(mut self, reason: Reason) {
         self.0.send_reset(reason);
     }
 
     /// Waits until the client gives the stream up.
-    pub(super) async fn given_up(mut self) -> Reason {
+    pub(crate) async fn given_up(mut self) -> Reason {
         within(std::future::poll_fn(|cx| self.0.poll_reset(cx)))
             .await
             .unwrap()
     }
 }
 
-pub(super) fn status(code: u8, text: &str) -> HeaderMap {
+pub(crate) fn status(code: u8, text: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert("grpc-status", HeaderValue::from(u16::from(code)));
     headers.insert("grpc-message", HeaderValue::from_str(text).unwrap());

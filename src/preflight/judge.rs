@@ -1,0 +1,279 @@
+//! What was seen, judged. Pure: moments and facts are passed in.
+
+use jiff::fmt::rfc2822;
+use krane_actors::ports::RpcFailure;
+
+use super::findings::{Finding, Group};
+use crate::edge::control_plane::Handshake;
+use crate::edge::reach::{Certificate, Reach, TlsProblem};
+
+/// A certificate with less than this left is worth a warning, in seconds.
+const SOON: i64 = 14 * 24 * 60 * 60;
+/// Clocks further apart than this, in seconds, are worth a warning …
+const SKEW_TO_KNOW: i64 = 5;
+/// … and further than this are wrong: tokens and certificates fail.
+const SKEW_TO_FAIL: i64 = 60;
+
+/// An address of the configuration, and what its checks are called.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    /// The key that names it.
+    pub key: &'static str,
+    /// The key of its authorities, if it has one.
+    pub ca_key: Option<&'static str>,
+    /// The address.
+    pub url: &'a str,
+    /// `dns`, `tcp` and `tls` of it.
+    pub checks: [&'static str; 3],
+}
+
+/// `control.url`
+pub(super) const fn control(url: &str) -> Place<'_> {
+    Place {
+        key: "control.url",
+        ca_key: Some("control.ca_file"),
+        url,
+        checks: [
+            "control_plane.dns",
+            "control_plane.tcp",
+            "control_plane.tls",
+        ],
+    }
+}
+
+/// `vault.url` or `vault.s3.url`
+pub(super) const fn vault<'a>(key: &'static str, url: &'a str) -> Place<'a> {
+    Place {
+        key,
+        ca_key: None,
+        url,
+        checks: ["vault.dns", "vault.tcp", "vault.tls"],
+    }
+}
+
+/// How far the way to an address goes.
+pub(super) fn way(place: Place<'_>, reach: &Reach, now: i64) -> Vec<Finding> {
+    let Place { key, url, .. } = place;
+    let [dns, tcp, tls] = place.checks;
+    let group = Group::Network;
+    let skip = |check, because: &str| Finding::skip(group, check, because);
+    let addresses = match reach {
+        Reach::Unresolved(why) => {
+            let failed = Finding::fail(
+                group,
+                dns,
+                "krane::check::dns",
+                format!("the host of {key} {url} has no address"),
+            );
+            let failed = failed.because(why).fix(format!(
+                "correct {key}, or the DNS of the place where krane runs"
+            ));
+            let because = "the name has no address";
+            return vec![failed, skip(tcp, because), skip(tls, because)];
+        }
+        Reach::Unconnected { addresses, .. }
+        | Reach::Untrusted { addresses, .. }
+        | Reach::Open { addresses, .. } => addresses,
+    };
+    let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    let mut findings = vec![Finding::pass(
+        group,
+        dns,
+        format!("{key} {url} is {}", shown.join(", ")),
+    )];
+    if let Reach::Unconnected { why, .. } = reach {
+        let failed = Finding::fail(
+            group,
+            tcp,
+            "krane::check::tcp",
+            format!("nobody can be reached at {key} {url}"),
+        );
+        findings.push(failed.because(why).fix(format!(
+            "start what should listen there, correct the port of {key}, or let network policies and firewalls pass it"
+        )));
+        findings.push(skip(tls, "there is no connection"));
+        return findings;
+    }
+    findings.push(Finding::pass(
+        group,
+        tcp,
+        format!("{key} takes connections"),
+    ));
+    match reach {
+        Reach::Untrusted { why, .. } => findings.push(untrusted(place, why)),
+        Reach::Open {
+            certificate: Some(certificate),
+            ..
+        } => findings.push(trusted(place, certificate, now)),
+        Reach::Open {
+            certificate: None, ..
+        } if key == "control.url" => findings.push(
+            Finding::warn(
+                group,
+                tls,
+                "krane::check::plaintext",
+                format!("{key} {url} is not encrypted"),
+            )
+            .because("the bearer token and every state travel readable")
+            .fix("use https://, unless a mesh encrypts the way"),
+        ),
+        Reach::Open { .. } | Reach::Unresolved(_) | Reach::Unconnected { .. } => {}
+    }
+    findings
+}
+
+fn untrusted(place: Place<'_>, why: &TlsProblem) -> Finding {
+    let Place { key, url, .. } = place;
+    let authorities = match place.ca_key {
+        Some(ca) => format!("set {ca} to the authority that signed it"),
+        None => "install the authority that signed it in the image".to_owned(),
+    };
+    let (why, fix) = match why {
+        TlsProblem::UnknownIssuer => (
+            "its certificate is signed by an authority that is not trusted".to_owned(),
+            authorities,
+        ),
+        TlsProblem::WrongName => (
+            "its certificate is for another name".to_owned(),
+            format!("name the host in {key} as the certificate does, or renew the certificate"),
+        ),
+        TlsProblem::Expired => (
+            "its certificate has expired".to_owned(),
+            "renew the certificate; if it is new, set this machine's clock".to_owned(),
+        ),
+        TlsProblem::NotYetValid => (
+            "its certificate is not valid yet".to_owned(),
+            "set the clocks of this machine and of the one that signed it".to_owned(),
+        ),
+        TlsProblem::NoHttp2 => (
+            "it does not offer HTTP/2 (ALPN h2), which gRPC needs".to_owned(),
+            "let every proxy on the way pass HTTP/2".to_owned(),
+        ),
+        TlsProblem::Other(why) => (
+            why.clone(),
+            format!("check what listens at {key}, and whether it speaks TLS"),
+        ),
+    };
+    Finding::fail(
+        Group::Network,
+        place.checks[2],
+        "krane::check::tls",
+        format!("TLS with {key} {url} fails"),
+    )
+    .because(why)
+    .fix(fix)
+}
+
+fn trusted(place: Place<'_>, certificate: &Certificate, now: i64) -> Finding {
+    let key = place.key;
+    let Some(left) = certificate.not_after.map(|end| end - now) else {
+        return Finding::pass(
+            Group::Network,
+            place.checks[2],
+            format!("the certificate of {key} is trusted"),
+        );
+    };
+    let days = left / (24 * 60 * 60);
+    if left < SOON {
+        return Finding::warn(
+            Group::Network,
+            place.checks[2],
+            "krane::check::certificate_expiry",
+            format!("the certificate of {key} ends in {days} days"),
+        )
+        .because("after that krane refuses the connection")
+        .fix("renew it");
+    }
+    Finding::pass(
+        Group::Network,
+        place.checks[2],
+        format!("the certificate of {key} is trusted for {days} more days"),
+    )
+}
+
+/// Whether the control plane takes the token.
+pub(super) fn handshake(handshake: &Handshake) -> Finding {
+    let (group, check) = (Group::ControlPlane, "control_plane.handshake");
+    let Err(failure) = &handshake.accepted else {
+        return Finding::pass(
+            group,
+            check,
+            "the control plane answers and takes the token",
+        );
+    };
+    let RpcFailure { code, message, .. } = failure;
+    match *code {
+        "unauthenticated" | "permission_denied" => Finding::fail(
+            group,
+            check,
+            "krane::check::token",
+            format!("the control plane refuses the token ({code})"),
+        )
+        .because(message)
+        .fix("put the token of this region into control.token_file (chart: controlPlane.existingSecret)"),
+        "unimplemented" => Finding::fail(
+            group,
+            check,
+            "krane::check::protocol",
+            "control.url answers, but is no control plane that this krane understands",
+        )
+        .because(message)
+        .fix("correct host and path of control.url, or run a krane that fits the control plane"),
+        _ => Finding::fail(
+            group,
+            check,
+            "krane::check::control_plane",
+            format!("the control plane gave no usable answer ({code})"),
+        )
+        .because(message)
+        .fix("look at the control plane and at proxies in between"),
+    }
+}
+
+/// Unix seconds of a header `Date`.
+pub(super) fn moment(date: &str) -> Option<i64> {
+    let parsed = rfc2822::DateTimeParser::new().parse_timestamp(date);
+    parsed.ok().map(jiff::Timestamp::as_second)
+}
+
+/// How far another machine's clock is from ours; `between` are our seconds before and after it
+/// was asked.
+pub(super) fn clock(
+    check: &'static str,
+    whose: &str,
+    date: Option<i64>,
+    between: (i64, i64),
+) -> Finding {
+    let Some(date) = date else {
+        return Finding::skip(Group::Time, check, format!("{whose} sent no date"));
+    };
+    let (before, after) = between;
+    // A date is cut to the second, so that one within the call proves nothing.
+    let skew = if date + 1 < before {
+        date + 1 - before
+    } else if date > after {
+        date - after
+    } else {
+        0
+    };
+    let (apart, way) = (skew.abs(), if skew < 0 { "ahead of" } else { "behind" });
+    let message = format!("this machine's clock is {apart} s {way} that of {whose}");
+    let fix = "synchronize the clocks of both machines (NTP)";
+    let finding = if apart > SKEW_TO_FAIL {
+        Finding::fail(Group::Time, check, "krane::check::clock", message)
+            .because("tokens and certificates are refused, and a Lease may have two holders")
+    } else if apart > SKEW_TO_KNOW {
+        Finding::warn(Group::Time, check, "krane::check::clock", message)
+            .because("times in logs and on the page do not match")
+    } else {
+        return Finding::pass(
+            Group::Time,
+            check,
+            format!("the clock agrees with that of {whose}"),
+        );
+    };
+    finding.fix(fix)
+}
+
+#[cfg(test)]
+mod tests;
