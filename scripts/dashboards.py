@@ -46,8 +46,7 @@ def variable(name, within):
         "definition": query,
         "refresh": 2,
         "includeAll": True,
-        # Also a series without the label.
-        "allValue": ".*",
+        # No allValue: All are those of krane, for other programs have requests and queues of the same names.
         "multi": True,
         "hide": 0,
         "sort": 1,

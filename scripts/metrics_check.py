@@ -137,7 +137,8 @@ def panels():
     for file in sorted((CHART / "dashboards").glob("*.json")):
         for panel in json.loads(file.read_text())["panels"]:
             for target in panel.get("targets", []):
-                query = re.sub(r"\$(namespace|job|instance)\b", ".*", target["expr"]).replace("$__rate_interval", "15s")
+                query = target["expr"].replace("$namespace", "krane").replace("$job", "(krane|dark)").replace("$instance", ".+")
+                query = query.replace("$__rate_interval", "15s")
                 yield file.stem, panel["title"], query
 
 
