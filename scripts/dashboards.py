@@ -31,7 +31,12 @@ def variables():
         "regex": "",
         "options": [],
     }
-    return [source, variable("namespace", ""), variable("job", 'namespace=~"$namespace"'), variable("instance", 'namespace=~"$namespace", job=~"$job"')]
+    return [
+        source,
+        variable("namespace", ""),
+        variable("job", 'namespace=~"$namespace"'),
+        variable("instance", 'namespace=~"$namespace", job=~"$job"'),
+    ]
 
 
 def variable(name, within):
@@ -168,7 +173,15 @@ def panels(rows):
 
 
 def dashboard(source):
-    others = {"type": "dashboards", "title": "krane", "tags": ["krane"], "asDropdown": False, "includeVars": True, "keepTime": True, "targetBlank": False}
+    others = {
+        "type": "dashboards",
+        "title": "krane",
+        "tags": ["krane"],
+        "asDropdown": False,
+        "includeVars": True,
+        "keepTime": True,
+        "targetBlank": False,
+    }
     runbook = {"type": "link", "title": "Runbook", "url": RUNBOOK, "icon": "doc", "tags": [], "targetBlank": True}
     return {
         "uid": source["uid"],

@@ -63,7 +63,7 @@ def fail(message):
     sys.exit(f"error: {message}")
 
 
-def until(what, look):
+def until(what, look, *arguments):
     """What `look` finds, as soon as it finds something. It may say what is missing, as a string in an error."""
     missing = ""
     while time.monotonic() < DEADLINE:
@@ -71,7 +71,7 @@ def until(what, look):
             if child.poll() is not None:
                 fail(f"{name} ended with {child.returncode}: {output.read_text()[-2000:]}")
         try:
-            if found := look():
+            if found := look(*arguments):
                 return found
         except (OSError, LookupError) as error:
             missing = f": {error}"
@@ -121,10 +121,13 @@ class Prometheus:
             raise LookupError(error.read().decode()) from error
         return answer["data"]
 
+    def series(self, query):
+        return self.ask("query", query=query)["result"]
+
     def values(self, query):
         """The newest value of each series, without those that are no number."""
-        result = self.ask("query", query=query)["result"]
-        return [value for value in (float(series["value"][1]) for series in result) if not math.isnan(value)]
+        values = (float(series["value"][1]) for series in self.series(query))
+        return [value for value in values if not math.isnan(value)]
 
 
 def rules():
@@ -191,13 +194,9 @@ def check_alerts(prometheus):
             fail(f"{name}: {rule.get('lastError')}")
 
     # A label that no series has would never fire; codes are left out, for those of failures are seldom there.
-    selectors = {
-        (name, re.sub(r',? *code[!=~]+"[^"]*"', "", labels or ""))
-        for rule in rules()
-        for name, labels in SELECTOR.findall(rule["expr"])
-    }
+    selectors = {(name, re.sub(r',? *code[!=~]+"[^"]*"', "", labels or "")) for rule in rules() for name, labels in SELECTOR.findall(rule["expr"])}
     for name, labels in sorted(selectors):
-        until(f"a series of {name}{labels}", lambda: prometheus.ask("query", query=name + labels.replace("{, ", "{"))["result"])
+        until(f"a series of {name}{labels}", prometheus.series, name + labels.replace("{, ", "{"))
 
     def begun():
         begun = {it["labels"]["alertname"] for it in prometheus.ask("alerts")["alerts"] if it["labels"].get("job") == "dark"}
@@ -213,14 +212,14 @@ def check_panels(prometheus):
     for board, title, query in queries:
         # With no filter for what is worth showing, a query that finds no series asks for what is not there.
         bare = re.sub(r" > 0$", "", query)
-        until(f"an answer to {title} of {board}: {query}", lambda: prometheus.ask("query", query=bare)["result"])
+        until(f"an answer to {title} of {board}: {query}", prometheus.series, bare)
         end = time.time()
         try:
             prometheus.ask("query_range", query=query, start=end - 60, end=end, step=5)
         except LookupError as error:
             fail(f"{title} of {board}: {error}: {query}")
         if board == "overview":
-            until(f"data for {title} of the overview: {query}", lambda: prometheus.values(query))
+            until(f"data for {title} of the overview: {query}", prometheus.values, query)
     for label in ("namespace", "job", "instance"):
         if not prometheus.ask(f"label/{label}/values", **{"match[]": "krane_build_info"}):
             fail(f"the variable {label} has no values")
