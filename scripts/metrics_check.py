@@ -228,7 +228,7 @@ def check_panels(prometheus):
 
 def check_runbook(krane):
     text = Path("docs/runbook.md").read_text()
-    for verb in sorted(set(re.findall(r"-- /krane ([a-z][a-z-]+(?: verify)?)", text))):
+    for verb in sorted(set(re.findall(r"(?:-- /|`)krane ([a-z][a-z-]+(?: verify)?)", text))):
         if subprocess.run([krane, *verb.split(), "--help"], capture_output=True).returncode:
             fail(f"the runbook calls krane {verb}, which there is not")
 
