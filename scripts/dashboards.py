@@ -3,7 +3,8 @@
 usage: dashboards.py            writes charts/krane/dashboards
        dashboards.py --check    fails when they differ
 
-`$of` in a query stands for the variables that every query is narrowed by.
+`$of` in a query stands for the variables that every query is narrowed by, `$writes` for "of the process that writes": one that
+does no more keeps its last numbers.
 """
 
 import json
@@ -16,6 +17,7 @@ SOURCE = Path("scripts/dashboards")
 TARGET = Path("charts/krane/dashboards")
 RUNBOOK = "https://github.com/krane-agent/krane/blob/main/docs/runbook.md"
 DATASOURCE = {"type": "prometheus", "uid": "$datasource"}
+WRITES = "and on (namespace, job, instance) krane_lease_held{$of} == 1"
 OF = 'namespace=~"$namespace", job=~"$job", instance=~"$instance"'
 
 
@@ -64,7 +66,7 @@ def target(panel, number, it):
     made = {
         "refId": chr(ord("A") + number),
         "datasource": DATASOURCE,
-        "expr": it["expr"].replace("$of", OF),
+        "expr": it["expr"].replace("$writes", WRITES).replace("$of", OF),
         "legendFormat": it.get("legend", ""),
         "editorMode": "code",
         "instant": is_instant,
