@@ -17,7 +17,7 @@ CHART = Path("charts/krane")
 # Those that the program may have; other words of a query are functions and labels.
 METRIC = re.compile(r"\b(?:krane|rest_client|controller_runtime|workqueue|leader_election)_[a-z_]+")
 RUNBOOK = "https://github.com/krane-agent/krane/blob/main/docs/runbook.md"
-DASHBOARDS = ["actors", "kubernetes-api", "overview", "secrets", "streams"]
+DASHBOARDS = ["actors", "kubernetes-api", "overview", "reconcile", "secrets", "streams"]
 errors = []
 
 
