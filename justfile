@@ -92,9 +92,13 @@ doc *ARGS:
 check-crates:
     scripts/check-crates
 
-# Chart: lint, schema samples, rendered goldens, Kubernetes schemas, dashboard
+# Chart: lint, schema samples, rendered goldens, Kubernetes schemas, alerts, dashboards
 chart *ARGS:
     scripts/chart {{ARGS}}
+
+# Dashboards and alerts against a real Prometheus that scrapes `krane demo`
+metrics *ARGS:
+    scripts/metrics {{ARGS}}
 
 # The binary reads what the chart writes
 chart-config:
