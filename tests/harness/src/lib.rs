@@ -22,6 +22,7 @@
 
 mod agent;
 mod api;
+mod chart;
 mod connect_go;
 pub mod edits;
 mod failure;
@@ -41,6 +42,7 @@ mod world;
 
 pub use agent::{Agent, AgentBuilder, KEEP_VARIABLE};
 pub use api::Api;
+pub use chart::Chart;
 pub use connect_go::ConnectGo;
 pub use failure::{Failure, Outcome};
 pub use live::{Live, address_of};
