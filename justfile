@@ -12,6 +12,10 @@ demo *ARGS:
 demo-real *ARGS:
     scripts/demo-real {{ARGS}}
 
+# The chart installed on a real Kubernetes control plane, and krane run as it says; Ctrl-C ends it
+install-real *ARGS:
+    scripts/install-real {{ARGS}}
+
 # Quick tier: unit, property and in-memory tests; no cluster
 test *ARGS:
     scripts/test {{ARGS}}
@@ -95,6 +99,10 @@ check-crates:
 # Chart: lint, schema samples, rendered goldens, Kubernetes schemas, dashboard
 chart *ARGS:
     scripts/chart {{ARGS}}
+
+# The Dockerfile, built by buildah without a daemon, and started; skipped where there is none
+image:
+    scripts/image
 
 # The binary reads what the chart writes
 chart-config:
