@@ -259,7 +259,7 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
         .await
 }
 
-/// D15: without the label, but of krane's field manager, and only where sentinels live.
+/// D15: without the label, but applied by krane's field manager. Deleted it may not be.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_earlier_agent_left_among_the_sentinels_may_be_taken_over() -> Outcome {
     let world = world().await?;
@@ -292,13 +292,13 @@ async fn what_an_earlier_agent_left_among_the_sentinels_may_be_taken_over() -> O
         let object = Patch::Apply(named(&ours, &name(what)));
         as_krane.patch(&name(what), &krane, &object).await
     };
+    let background = DeleteParams::background();
+    let gone = as_krane.delete(&name("left"), &background).await;
+    let label = "touches no object without the label";
+    is_refused("a delete", gone, label)?;
     take_over("left").await?;
     let foreign = take_over("foreign").await;
-    is_refused(
-        "a stranger's",
-        foreign,
-        "touches no object without the label",
-    )?;
+    is_refused("a stranger's", foreign, label)?;
     deployments
         .delete(&name("foreign"), &DeleteParams::default())
         .await?;

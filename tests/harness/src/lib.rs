@@ -15,8 +15,8 @@
 //! # }
 //! ```
 //!
-//! - krane has the rights of the chart and no others: the token of its ServiceAccount, the `core` rules of
-//!   `charts/krane/files/rbac.yaml`.
+//! - krane has the rights of the chart and no others: the token of its ServiceAccount, the rules of
+//!   `charts/krane/files/rbac.yaml`, under `charts/krane/files/admission-policy.yaml`.
 //! - Whoever holds a [`World`] on the shared cluster has that cluster alone, swept of what krane made before.
 //! - No agent outlives the test process, and none ends without its log being searched for the secrets it was given.
 
