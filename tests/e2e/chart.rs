@@ -249,6 +249,9 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
 
     // What is its own it may have, but not give away.
     apply(&client, &namespace, "mine", &ours).await?;
+    let opened = replica_set(&json!({"hostNetwork": true}));
+    let opened = apply(&client, &namespace, "mine", &opened).await;
+    is_refused("to open its own", opened, node)?;
     let given = Patch::Merge(json!({"metadata": {"labels": {(MANAGED.0): null}}}));
     let given = theirs.patch("mine", &PatchParams::default(), &given).await;
     is_refused("to hide an object", given, label)?;
