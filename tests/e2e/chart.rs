@@ -5,7 +5,7 @@ use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
     autoscaling::v2::HorizontalPodAutoscaler,
     coordination::v1::Lease,
-    core::v1::{Namespace, Secret},
+    core::v1::{Namespace, Pod, Secret},
 };
 use krane_proto::ctrl::v1::{ApplyDeployment, AutoscalingPolicy, Health};
 use krane_sim::control_plane::{Kind, samples};
@@ -13,7 +13,7 @@ use krane_testcluster::Options;
 use krane_testharness::{Chart, Failure, Outcome, World, eventually, limits};
 use kube::{
     Api, Client, Resource, ResourceExt as _,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
     core::{ApiResource, GroupVersionKind},
 };
 use serde_json::{Value, json};
@@ -40,6 +40,15 @@ async fn what_the_chart_installs_is_enough_and_nothing_is_refused() -> Outcome {
     let chart = Chart::new(&world, &values)?;
     chart.install().await?;
     let pod = chart.pod().await?;
+    let careless: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "careless"}, "spec": {"containers": [{"name": "c", "image": "x"}]},
+    }))?;
+    let pods = world.api.within::<Pod>("krane");
+    let refused = pods.create(&PostParams::default(), &careless).await;
+    assert!(
+        matches!(&refused, Err(kube::Error::Api(status)) if status.message.contains("PodSecurity")),
+        "restricted pods only: {refused:?}"
+    );
     let check = chart.test_pod().await?;
     assert_eq!(
         image(&check),
@@ -408,6 +417,6 @@ where
     .await
 }
 
-fn image(pod: &k8s_openapi::api::core::v1::Pod) -> Option<String> {
+fn image(pod: &Pod) -> Option<String> {
     pod.spec.as_ref()?.containers.first()?.image.clone()
 }
