@@ -12,6 +12,10 @@ demo *ARGS:
 demo-real *ARGS:
     scripts/demo-real {{ARGS}}
 
+# The chart installed on a real Kubernetes control plane, and krane run as it says; Ctrl-C ends it
+install-real *ARGS:
+    scripts/install-real {{ARGS}}
+
 # Quick tier: unit, property and in-memory tests; no cluster
 test *ARGS:
     scripts/test {{ARGS}}
@@ -99,6 +103,10 @@ chart *ARGS:
 # Dashboards and alerts against a real Prometheus that scrapes `krane demo`
 metrics *ARGS:
     scripts/metrics {{ARGS}}
+
+# The Dockerfile, built by buildah without a daemon, and started; skipped where there is none
+image:
+    scripts/image
 
 # The binary reads what the chart writes
 chart-config:

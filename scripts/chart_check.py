@@ -106,6 +106,18 @@ def check_manifests(name, objects, keys):
         check(selects(monitor["spec"]["selector"]["matchLabels"], labels), f"{name}: PodMonitor selects no pod")
         check(monitor["spec"]["podMetricsEndpoints"][0]["port"] in ports, f"{name}: PodMonitor names no port")
 
+    check(not of("Secret"), f"{name}: Secrets are only ever named")
+    for test in of("Pod"):
+        (asks,) = test["spec"]["containers"]
+        check(not selects(deployment["spec"]["selector"]["matchLabels"], test["metadata"]["labels"]), f"{name}: the test is taken for krane")
+        check(asks["args"][1:] == container["args"][1:], f"{name}: the test reads another configuration")
+        for field in ("image", "env", "envFrom", "volumeMounts", "securityContext"):
+            check(asks.get(field) == container.get(field), f"{name}: the test has another {field}")
+        for field in ("serviceAccountName", "volumes", "securityContext"):
+            check(test["spec"].get(field) == pod.get(field), f"{name}: the test has another {field}")
+    for policy in of("CiliumNetworkPolicy"):
+        check(selects(policy["spec"]["endpointSelector"]["matchLabels"], labels), f"{name}: CiliumNetworkPolicy selects no pod")
+
     account = (pod["serviceAccountName"], deployment["metadata"]["namespace"])
     for binding in of("ClusterRoleBinding") + of("RoleBinding"):
         role = (binding["roleRef"]["kind"], binding["metadata"].get("namespace"), binding["roleRef"]["name"])
@@ -138,6 +150,16 @@ def rules(objects):
         for o in objects
         if o["kind"] in ("ClusterRole", "Role") and "krane.unkey.com/rbac-switch" in o["metadata"]["labels"]
     )
+
+
+def policy(objects):
+    """What the admission policy says, without names of a release."""
+    (found,) = [o["spec"] for o in objects if o["kind"] == "ValidatingAdmissionPolicy"]
+    found = json.loads(json.dumps(found))
+    found["matchConditions"][0].pop("expression")
+    settings = [variable.pop("expression") for variable in found["variables"][:2]]
+    check(all(settings), "the admission policy knows krane's namespace and the reserved ones")
+    return found
 
 
 def registered():
@@ -248,6 +270,8 @@ def main():
 
     source = list(yaml.safe_load_all((CHART / "files/rbac.yaml").read_text()))
     check(rules(everything) == rules(source), "the chart grants other rights than files/rbac.yaml")
+    shipped = list(yaml.safe_load_all((CHART / "files/admission-policy.yaml").read_text()))
+    check(policy(everything) == policy(shipped), "the chart refuses other things than files/admission-policy.yaml")
     metrics = registered()
     check_alerts(metrics, [o for o in everything if o["kind"] == "PrometheusRule"])
     check([file.stem for file in dashboards()] == DASHBOARDS, f"dashboards are {[file.stem for file in dashboards()]}")

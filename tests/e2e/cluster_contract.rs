@@ -45,7 +45,7 @@ const OPTIONS: Options = Options {
 async fn start(options: Options) -> Running {
     let cluster = Cluster::start(options).await.unwrap();
     let rbac = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/krane/files/rbac.yaml");
-    cluster.install_rbac(&rbac).await.unwrap();
+    cluster.install(&rbac).await.unwrap();
     let kubeconfig = cluster.service_account_kubeconfig().await.unwrap();
     Running {
         cluster,

@@ -6,6 +6,7 @@
 )]
 
 mod autoscaling;
+mod chart;
 mod cluster_contract;
 mod control_plane;
 mod crash;

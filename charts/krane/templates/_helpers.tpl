@@ -218,6 +218,34 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{- /* The ports krane calls, as a YAML list: the API server's unless Cilium knows it by name, and those of the configured addresses. */ -}}
+{{- define "krane.egressPorts" -}}
+{{- $ports := list }}
+{{- if eq .Values.networkPolicy.flavor "kubernetes" }}
+{{- range .Values.networkPolicy.egress.apiServerPorts }}{{ $ports = append $ports (int .) }}{{ end }}
+{{- end }}
+{{- range list .Values.controlPlane.url .Values.vault.url .Values.vault.embedded.s3.url (dig "observability" "tracing" "endpoint" "" .Values.config) }}
+{{- with . }}
+{{- $host := (urlParse .).host }}
+{{- $port := regexFind ":[0-9]+$" $host | trimPrefix ":" }}
+{{- $ports = append $ports ($port | default (ternary "443" "80" (hasPrefix "https://" .)) | int) }}
+{{- end }}
+{{- end }}
+{{- $ports | uniq | toYaml }}
+{{- end }}
+
+{{- /* Whether a monitor is made: (dict "root" $ "name" "serviceMonitor"). */ -}}
+{{- define "krane.monitorRendered" -}}
+{{- $monitor := index .root.Values .name }}
+{{- if $monitor.enabled }}
+{{- if or (eq $monitor.renderMode "alwaysRender") (.root.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
+true
+{{- else if eq $monitor.renderMode "failIfMissing" }}
+{{- fail (printf "%s.enabled needs the kinds of the Prometheus operator (monitoring.coreos.com/v1), which this cluster does not have" .name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* What no schema can say. */ -}}
 {{- define "krane.validate" -}}
 {{- $values := .Values }}

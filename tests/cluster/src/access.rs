@@ -23,14 +23,14 @@ const TOKEN_SECONDS: i64 = 12 * 3600;
 const RIGHTS_LIMIT: Duration = Duration::from_secs(10);
 
 impl Cluster {
-    /// Applies every document of a YAML file (`ClusterRole`, `Role`, bindings and what they need) and waits until the
-    /// rights that it grants to krane's ServiceAccount are in force.
-    pub async fn install_rbac(&self, manifests: &Path) -> Result<(), Error> {
-        self.install_rbac_if(manifests, |_| true).await
+    /// Applies every document of a YAML file in their order, and waits until the rights that it grants to krane's
+    /// ServiceAccount are in force.
+    pub async fn install(&self, manifests: &Path) -> Result<(), Error> {
+        self.install_if(manifests, |_| true).await
     }
 
-    /// [`install_rbac`](Self::install_rbac) of the documents that `keep` says yes to.
-    pub async fn install_rbac_if(
+    /// [`install`](Self::install) of the documents that `keep` says yes to.
+    pub async fn install_if(
         &self,
         manifests: &Path,
         keep: impl Fn(&Value) -> bool,
@@ -63,6 +63,13 @@ impl Cluster {
             .credentials()
             .kubeconfig(&self.api_url(), KRANE, &token);
         folder::write(self.folder(), &folder::kubeconfig_name(KRANE), &text)
+    }
+
+    /// A kubeconfig with the token that a kubelet would mount into this pod.
+    pub async fn pod_kubeconfig(&self, namespace: &str, pod: &str) -> Result<PathBuf, Error> {
+        let token = self.pod_token(namespace, pod, &[]).await?;
+        let text = self.credentials().kubeconfig(&self.api_url(), pod, &token);
+        folder::write(self.folder(), &folder::kubeconfig_name(pod), &text)
     }
 
     /// A client with the rights of krane's ServiceAccount.

@@ -6,7 +6,7 @@
 //! use krane_testcluster::{Cluster, Options};
 //!
 //! let cluster = Cluster::start(Options::default()).await?;
-//! cluster.install_rbac("charts/krane/files/rbac.yaml".as_ref()).await?;
+//! cluster.install("charts/krane/files/rbac.yaml".as_ref()).await?;
 //! let kubeconfig = cluster.service_account_kubeconfig().await?;
 //! let mark = cluster.audit_mark()?;
 //! // … run krane with that kubeconfig …

@@ -138,7 +138,7 @@ async fn hold(up: &Up) -> Result<(), Error> {
         cluster.kubeconfig().display()
     ));
     if let Some(rbac) = &up.rbac {
-        cluster.install_rbac(rbac).await?;
+        cluster.install(rbac).await?;
         let kubeconfig = cluster.service_account_kubeconfig().await?;
         print(&format!("export KRANE_KUBECONFIG={}", kubeconfig.display()));
     }

@@ -15,13 +15,14 @@
 //! # }
 //! ```
 //!
-//! - krane has the rights of the chart and no others: the token of its ServiceAccount, the `core` rules of
-//!   `charts/krane/files/rbac.yaml`.
+//! - krane has the rights of the chart and no others: the token of its ServiceAccount, the rules of
+//!   `charts/krane/files/rbac.yaml`, under `charts/krane/files/admission-policy.yaml`.
 //! - Whoever holds a [`World`] on the shared cluster has that cluster alone, swept of what krane made before.
 //! - No agent outlives the test process, and none ends without its log being searched for the secrets it was given.
 
 mod agent;
 mod api;
+mod chart;
 mod connect_go;
 pub mod edits;
 mod failure;
@@ -41,6 +42,7 @@ mod world;
 
 pub use agent::{Agent, AgentBuilder, KEEP_VARIABLE};
 pub use api::Api;
+pub use chart::Chart;
 pub use connect_go::ConnectGo;
 pub use failure::{Failure, Outcome};
 pub use live::{Live, address_of};

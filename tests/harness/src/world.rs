@@ -67,6 +67,15 @@ impl World {
         .await
     }
 
+    /// On a cluster of its own in which nothing of krane is installed.
+    pub async fn bare(binary: impl AsRef<Path>, options: Options) -> Outcome<Self> {
+        let permit = Permit::take(false, Quiet::Beside).await;
+        let cluster = Cluster::start(options).await?;
+        let kubeconfig = cluster.service_account_kubeconfig().await?;
+        let whose = Whose::Own(Box::new(cluster));
+        Self::new(binary.as_ref(), whose, kubeconfig, permit).await
+    }
+
     async fn on_shared(binary: &Path, quiet: Quiet) -> Outcome<Self> {
         let permit = Permit::take(true, quiet).await;
         let cluster = Cluster::shared().await?;
@@ -230,15 +239,20 @@ impl Whose {
     }
 }
 
-/// krane's token, with the rules that krane needs for what the tests switch on, and no others.
+/// krane's token, with the rules that krane needs for what the tests switch on and no others, and with the policy that
+/// keeps it away from the objects of others.
 async fn krane_kubeconfig(cluster: &Cluster) -> Outcome<PathBuf> {
-    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/krane/files/rbac.yaml");
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/krane/files");
+    cluster
+        .install(&files.join("admission-policy.yaml"))
+        .await?;
+    let rules = files.join("rbac.yaml");
     let is_needed = |document: &serde_json::Value| {
         let switch = &document["metadata"]["labels"]["krane.unkey.com/rbac-switch"];
         ["core", "registry", "lease", "vault"]
             .iter()
             .any(|each| switch == *each)
     };
-    cluster.install_rbac_if(&rules, is_needed).await?;
+    cluster.install_if(&rules, is_needed).await?;
     Ok(cluster.service_account_kubeconfig().await?)
 }

@@ -51,7 +51,7 @@ async fn cilium_policies_are_checked_by_their_schema() {
 async fn krane_has_the_rights_of_the_chart_and_the_audit_log_shows_its_writes() {
     let (cluster, admin) = shared().await;
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/krane/files/rbac.yaml");
-    cluster.install_rbac(&chart).await.unwrap();
+    cluster.install(&chart).await.unwrap();
     let client = cluster.service_account_client().await.unwrap();
     let mark = cluster.audit_mark().unwrap();
     namespace(&client, "from-krane").await;

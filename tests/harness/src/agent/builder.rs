@@ -1,6 +1,7 @@
 //! What an agent is started with.
 
 use std::{
+    ffi::OsString,
     fmt::Write as _,
     fs::{self, File},
     path::{Path, PathBuf},
@@ -70,15 +71,24 @@ impl AgentBuilder {
     pub fn spawn(&self) -> Outcome<Agent> {
         let mut folder = TempDir::with_prefix("krane-agent-")?;
         folder.disable_cleanup(std::env::var_os(KEEP_VARIABLE).is_some());
-        let [rpc_port, metrics_port, admin_port] = free_ports()?;
+        let ports = free_ports()?;
         let config = folder.path().join("krane.toml");
-        fs::write(&config, self.config(rpc_port, metrics_port, admin_port)?)?;
+        fs::write(&config, self.config(ports)?)?;
+        let arguments = ["run".into(), "--config".into(), config.into()];
+        self.spawn_in(folder, arguments, ports)
+    }
+
+    /// Starts it with these arguments; the configuration they name opens these ports, for rpc, metrics and the page.
+    pub(crate) fn spawn_in(
+        &self,
+        folder: TempDir,
+        arguments: impl IntoIterator<Item = OsString>,
+        [rpc_port, metrics_port, admin_port]: [u16; 3],
+    ) -> Outcome<Agent> {
         let log = Log::new(folder.path().join("log"));
         let mut command = Command::new(&self.binary);
         command
-            .arg("run")
-            .arg("--config")
-            .arg(&config)
+            .args(arguments)
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
             .env_clear()
@@ -108,7 +118,7 @@ impl AgentBuilder {
         })
     }
 
-    fn config(&self, rpc: u16, metrics: u16, admin: u16) -> Result<String, std::fmt::Error> {
+    fn config(&self, [rpc, metrics, admin]: [u16; 3]) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         writeln!(text, "region = {:?}", krane_sim::control_plane::REGION)?;
         writeln!(text, "platform = {:?}", krane_sim::control_plane::PLATFORM)?;
