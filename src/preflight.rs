@@ -113,30 +113,26 @@ async fn control_plane(settings: &Settings) -> Vec<Finding> {
         Controller::Deployments,
         Arc::new(Rules::default()),
     );
-    let plane = match GrpcControlPlane::new(&access, wire) {
-        Ok(plane) => plane,
+    let peer = match GrpcControlPlane::new(&access, wire) {
+        Ok(peer) => peer,
         Err(error) => return skip(findings, &error.to_string()),
     };
     let before = now();
-    match timeout(STEP, plane.shake_hands()).await {
-        Ok(handshake) => {
-            let date = handshake.date.as_deref().and_then(judge::moment);
-            findings.push(judge::handshake(&handshake));
-            let between = (before, now());
-            findings.push(judge::clock(clock, "the control plane", date, between));
-            findings
-        }
-        Err(_) => {
-            let failed = Finding::fail(
-                group,
-                check,
-                "krane::check::control_plane",
-                format!("the control plane gave no answer within {STEP:?}"),
-            );
-            findings.push(failed.fix("look at the control plane and at proxies in between"));
-            findings
-        }
-    }
+    let Ok(handshake) = timeout(STEP, peer.shake_hands()).await else {
+        let failed = Finding::fail(
+            group,
+            check,
+            "krane::check::control_plane",
+            format!("the control plane gave no answer within {STEP:?}"),
+        );
+        findings.push(failed.fix("look at the control plane and at proxies in between"));
+        return findings;
+    };
+    let date = handshake.date.as_deref().and_then(judge::moment);
+    findings.push(judge::handshake(&handshake));
+    let between = (before, now());
+    findings.push(judge::clock(clock, "the control plane", date, between));
+    findings
 }
 
 async fn kubernetes(settings: &Settings) -> Vec<Finding> {

@@ -146,15 +146,12 @@ impl Collected<'_> {
         }
         // What others stand in comes first, as kubectl applies in the order of the file.
         let place = |rendered: &Rendered| {
-            let rank = match rendered.reference.resource {
-                Resource::Namespace => 0,
-                Resource::CiliumNetworkPolicy | Resource::Secret => 1,
-                _ => 2,
-            };
+            let resource = rendered.reference.resource;
+            let is_shared = [Resource::CiliumNetworkPolicy, Resource::Secret].contains(&resource);
+            let rank = (resource != Resource::Namespace, !is_shared);
             (rank, rendered.reference.clone())
         };
-        self.rendered
-            .sort_by(|one, other| place(one).cmp(&place(other)));
+        self.rendered.sort_by_key(place);
         let mut manifests = Manifests::default();
         for rendered in self.rendered {
             if rendered.reference.resource == Resource::Secret {

@@ -87,7 +87,7 @@ pub async fn observe(
     let journal = Arc::new(Journal::default());
     let world = tokio::select! {
         world = rehearsal(&settings, &registry, &journal) => world?,
-        _ = signals.first() => return Ok(journal.summary(false)),
+        _ = signals.first() => return Ok(journal.summary(vec!["nothing was started".to_owned()])),
     };
     let agent = Running::start(&settings, world, listeners, &registry, None).await?;
     tracing::info!("observe mode: nothing is written, and the control plane is told nothing");
@@ -96,13 +96,14 @@ pub async fn observe(
         () = elapsed(length) => None,
         exit = agent.finished() => Some(exit),
     };
-    let summary = journal.summary(agent.is_settled());
-    let exit = match exit {
-        Some(exit) => exit,
-        None => tokio::select! {
+    let summary = journal.summary(agent.unsettled());
+    let exit = if let Some(exit) = exit {
+        exit
+    } else {
+        tokio::select! {
             exit = agent.stop() => exit,
             code = signals.second() => return Err(RunError::Interrupted { code }),
-        },
+        }
     };
     agent.outcome(exit)?;
     Ok(summary)

@@ -173,8 +173,13 @@ impl Sources {
             workloads: &workloads,
             is_stopping: self.health.readiness().stopping,
             is_live: self.health.live(),
-            may_write: self.writes.load(Ordering::Relaxed),
-            observes: self.observes,
+            writing: if self.observes {
+                health::Writing::Rehearsed
+            } else if self.writes.load(Ordering::Relaxed) {
+                health::Writing::On
+            } else {
+                health::Writing::Off
+            },
             lease: LeaseView::of(&self.leadership, &self.epoch),
         });
         let broken = controllers.iter().flat_map(|it| &it.watches.broken);

@@ -140,7 +140,7 @@ fn tell(summary: &Summary, observation: Option<&Observation>, terminal: &Termina
         summary.words()
     };
     let printed = terminal.data(&text);
-    if !summary.is_settled {
+    if !summary.unsettled.is_empty() {
         ExitCode::from(exit::UNAVAILABLE)
     } else if summary.entries.is_empty() {
         printed
@@ -183,7 +183,10 @@ async fn run(
             "a variable has no effect: its name is no name of krane's"
         );
     }
+    let checked = crate::run::check(&settings);
     let result = match observation {
+        // What is wrong with the files comes before what is wrong with the world.
+        _ if checked.is_err() => checked.map(|()| None),
         None => crate::run::run(settings, listeners).await.map(|()| None),
         Some(observation) => {
             let summary = crate::run::observe(settings, listeners, observation.length).await;

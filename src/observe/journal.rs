@@ -45,8 +45,8 @@ pub struct Entry {
 pub struct Summary {
     api_version: &'static str,
     kind: &'static str,
-    /// Whether everything was looked at: lists are complete, and no state waits.
-    pub is_settled: bool,
+    /// What was not looked at yet; empty when everything was.
+    pub unsettled: Vec<String>,
     /// What would have been written.
     pub entries: Vec<Entry>,
 }
@@ -81,13 +81,13 @@ impl Journal {
     }
 
     /// What there is now, in the order of action and name.
-    pub fn summary(&self, is_settled: bool) -> Summary {
+    pub fn summary(&self, unsettled: Vec<String>) -> Summary {
         let mut entries: Vec<Entry> = self.entries.lock().values().cloned().collect();
         entries.sort_by(|one, other| (one.what, &one.object).cmp(&(other.what, &other.object)));
         Summary {
             api_version: "krane/v1",
             kind: "ObserveSummary",
-            is_settled,
+            unsettled,
             entries,
         }
     }
@@ -101,8 +101,11 @@ impl Summary {
         let mut line = |words: &str| {
             let _ = writeln!(text, "{words}");
         };
-        if !self.is_settled {
-            line("‼ not everything was looked at yet: observe for longer");
+        if !self.unsettled.is_empty() {
+            line("✗ not everything was looked at yet; observe for longer:");
+        }
+        for part in &self.unsettled {
+            line(&format!("  {part}"));
         }
         if self.entries.is_empty() {
             line("✔ krane would change nothing");
@@ -218,7 +221,7 @@ mod tests {
         journal.note(&object, What::Update, vec!["spec.replicas".to_owned()]);
         let other = ObjectRef::new(Resource::Namespace, "", "ws-2");
         journal.note(&other, What::Create, Vec::new());
-        insta::assert_snapshot!(journal.summary(true).words(), @r"
+        insta::assert_snapshot!(journal.summary(Vec::new()).words(), @r"
         ‼ krane would write 2 objects:
           create  Namespace ws-2
           update  ReplicaSet ws-1/app-1
@@ -226,6 +229,6 @@ mod tests {
         ");
         journal.forget(&object);
         journal.forget(&other);
-        assert!(journal.summary(true).entries.is_empty());
+        assert!(journal.summary(Vec::new()).entries.is_empty());
     }
 }

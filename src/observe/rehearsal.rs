@@ -95,7 +95,6 @@ fn as_if_made(object: &Rendered) -> Result<LiveObject, Refusal> {
 impl Cluster for Rehearsal {
     async fn apply(&self, object: &Rendered, uid: Option<&str>) -> Result<LiveObject, Refusal> {
         match (self.shadows.of(&object.reference), uid) {
-            (Some(Shadow::Made(_)), _) => self.make(object).await,
             // The name is still taken, so that nobody can be asked about what comes after.
             (Some(Shadow::Gone(_)), _) => {
                 let made = as_if_made(object)?;
@@ -104,7 +103,7 @@ impl Cluster for Rehearsal {
                 Ok(made)
             }
             (None, Some(uid)) => self.change(object, uid).await,
-            (None, None) => self.make(object).await,
+            (Some(Shadow::Made(_)), _) | (None, None) => self.make(object).await,
         }
     }
 

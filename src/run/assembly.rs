@@ -215,15 +215,29 @@ impl Running {
         &self.board
     }
 
-    /// Whether every controller has seen its cluster and its stream, and no state waits to be applied.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.stores.iter().all(|store| {
-            store.with(|memory| {
+    /// What is not looked at yet: clusters, streams, and states that are on their way.
+    pub(crate) fn unsettled(&self) -> Vec<String> {
+        let mut unsettled = Vec::new();
+        for store in &self.stores {
+            let name = store.controller().name();
+            let (is_listed, is_open, on_their_way) = store.with(|memory| {
                 let backlog = &memory.backlog;
-                let is_idle = backlog.ready() == 0 && backlog.in_flight() == 0;
-                memory.is_listed && memory.stream.opened_at.is_some() && is_idle
-            })
-        })
+                let is_open = memory.stream.opened_at.is_some();
+                (
+                    memory.is_listed,
+                    is_open,
+                    backlog.ready() + backlog.in_flight(),
+                )
+            });
+            if !is_listed {
+                unsettled.push(format!("{name}: the cluster was not read"));
+            } else if !is_open {
+                unsettled.push(format!("{name}: the stream of states is not open"));
+            } else if on_their_way > 0 {
+                unsettled.push(format!("{name}: {on_their_way} objects are on their way"));
+            }
+        }
+        unsettled
     }
 
     /// Stops it in order: from now on no write and no report begins.

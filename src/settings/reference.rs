@@ -1,7 +1,9 @@
 //! The keys as documentation and as a schema. Names, values and defaults come from the list of keys,
 //! the sentences from the comments of `config/default.toml`.
 
-use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
 
 use super::effective::Effective;
 use super::keys::{FILE_SUFFIX, KEYS, Key};
@@ -49,8 +51,10 @@ pub fn markdown() -> String {
         also.extend(key.flat.map(|flat| format!("`{flat}`")));
         also.extend(key.flag.map(|flag| format!("`{flag}`")));
         let secret = if key.kind.is_secret() { "; secret" } else { "" };
-        text += &format!(
-            "| `{}` | {}{secret} | {default} | {} | {} |\n",
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "| `{}` | {}{secret} | {default} | {} | {} |",
             key.path,
             key.kind.describe(),
             also.join(" "),
@@ -65,11 +69,12 @@ pub fn json_schema() -> Value {
     let defaults = Effective::of_defaults();
     let mut root = section();
     for key in KEYS {
-        let mut schema = match key.kind {
-            Kind::Text | Kind::Url | Kind::Address | Kind::Path | Kind::Token | Kind::Secret => {
-                schema(&key.kind)
-            }
-            _ => json!({"anyOf": [schema(&key.kind), {"type": "string", "pattern": REFERENCE}]}),
+        let plain = schema(&key.kind);
+        let is_any_text = plain == json!({"type": "string"});
+        let mut schema = if is_any_text {
+            plain
+        } else {
+            json!({"anyOf": [plain, {"type": "string", "pattern": REFERENCE}]})
         };
         schema["description"] = description(key).into();
         let default = defaults.value_of(key.path);
@@ -106,18 +111,19 @@ pub fn chart_schema() -> Value {
     for key in KEYS.iter().filter(is_settable) {
         let default = defaults.value_of(key.path);
         let may_be_empty = default.is_some_and(|value| value.shown.as_deref() == Some("\"\""));
-        let schema = match key.kind {
-            Kind::Text if !may_be_empty => json!({"type": "string", "minLength": 1}),
-            Kind::Url => json!({"$ref": "#/definitions/url"}),
-            Kind::Duration { zero, .. } => {
-                let duration = json!({"$ref": "#/definitions/duration"});
-                if zero {
-                    json!({"anyOf": [duration, {"const": "0"}]})
-                } else {
-                    duration
-                }
+        let schema = if key.kind == Kind::Text && !may_be_empty {
+            json!({"type": "string", "minLength": 1})
+        } else if key.kind == Kind::Url {
+            json!({"$ref": "#/definitions/url"})
+        } else if let Kind::Duration { zero, .. } = key.kind {
+            let duration = json!({"$ref": "#/definitions/duration"});
+            if zero {
+                json!({"anyOf": [duration, {"const": "0"}]})
+            } else {
+                duration
             }
-            kind => schema(&kind),
+        } else {
+            schema(&key.kind)
         };
         put(&mut root, key.path, schema);
     }
@@ -176,7 +182,7 @@ fn toml_value(shown: &str) -> Value {
     let value = table.ok().and_then(|mut table| table.remove("value"));
     value
         .and_then(|value| serde_json::to_value(value).ok())
-        .unwrap_or(Value::Object(Map::new()))
+        .unwrap_or_default()
 }
 
 /// The comment above the key in `config/default.toml`; above its section, if it has none.
@@ -254,6 +260,15 @@ mod tests {
             schema.pointer("/properties/control/additionalProperties"),
             Some(&json!(false))
         );
+        // A file may say `${CONTROL_URL}` for any of them.
+        for path in [
+            "control/properties/url",
+            "rpc_port",
+            "control/properties/max_backlog",
+        ] {
+            let any = schema.pointer(&format!("/properties/{path}/anyOf/1/pattern"));
+            assert_eq!(any, Some(&json!(REFERENCE)), "{path}");
+        }
         let port = schema.pointer("/properties/rpc_port/default");
         assert_eq!(port, Some(&json!(8070)));
     }

@@ -203,8 +203,8 @@ async fn page(port: u16, path: &str) -> String {
     ask.await.unwrap_or_default()
 }
 
-/// Runs it until the page names this workload, none is on its way, and all there is to say is that
-/// nothing is written; then interrupts it.
+/// Runs it until the page names this workload, none is on its way, and every stream is open; then
+/// interrupts it.
 async fn observed(states: &[DeploymentState], until: &str) -> (World, Output) {
     let mut world = World::new().await;
     let child = world.command(&["-o", "json"]).spawn().unwrap();
@@ -225,17 +225,18 @@ async fn observed(states: &[DeploymentState], until: &str) -> (World, Output) {
         workloads
             .await
             .unwrap_or_else(|failure| panic!("{failure}"));
-        // Nothing else is left to say once every stream is open.
-        let only = r#""Observe mode: nothing is written""#;
-        let health = eventually("nothing is left to look at", PATIENCE, async || {
-            let text = page(port, "/api/v1/health").await;
-            if text.contains(only) {
+        let streams = eventually("every stream is open", PATIENCE, async || {
+            let text = page(port, "/api/v1/controllers").await;
+            if text.matches(r#""connected":true"#).count() == 3 {
                 Ok(())
             } else {
                 Err(text)
             }
         });
-        health.await.unwrap_or_else(|failure| panic!("{failure}"));
+        streams.await.unwrap_or_else(|failure| panic!("{failure}"));
+        let health = page(port, "/api/v1/health").await;
+        let words = r#""Observe mode: nothing is written""#;
+        assert!(health.contains(words), "{health}");
         kill_process(process, Signal::INT).unwrap();
     };
     let (output, ()) = tokio::select! {

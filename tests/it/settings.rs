@@ -407,3 +407,60 @@ fn a_flag_that_is_no_assignment_is_not_repeated() {
         "{told}"
     );
 }
+
+#[test]
+fn one_bad_master_key_is_one_problem_for_every_verb() {
+    for verb in ["run", "check-config"] {
+        let ended = Krane::configured(&[verb])
+            .env("UNKEY_VAULT_MASTER_KEYS", CANARY)
+            .env("UNKEY_VAULT_S3_URL", "http://127.0.0.1:1")
+            .env("UNKEY_VAULT_S3_BUCKET", "b")
+            .env("UNKEY_VAULT_S3_ACCESS_KEY_ID", "i")
+            .env("UNKEY_VAULT_S3_ACCESS_KEY_SECRET", "s")
+            .env("UNKEY_RPC_PORT", &free_port())
+            .env("KRANE__ADMIN__LISTEN", "")
+            .env("KUBECONFIG", "/no/such/file")
+            .end();
+        assert_eq!(ended.code, 78, "{verb}: {}", ended.stderr);
+        let line = "✗ 1 problem in the configuration, nothing was started";
+        assert!(ended.stderr.contains(line), "{verb}: {}", ended.stderr);
+        let code = "krane::run::vault";
+        assert!(ended.stderr.contains(code), "{verb}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn an_empty_value_is_printed_as_one() {
+    let ended = Krane::configured(&["check-config", "--print"])
+        .env("KRANE__ADMIN__LISTEN", "")
+        .end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(
+        ended.stdout.contains("admin.listen = \"\" "),
+        "{}",
+        ended.stdout
+    );
+    let parsed: toml::Table = ended.stdout.parse().unwrap();
+    assert_eq!(parsed["admin"]["listen"].as_str(), Some(""));
+}
+
+#[test]
+fn what_a_configuration_may_hold_is_printed() {
+    let printed = |arguments: &[&str]| {
+        let ended = Krane::new(arguments).end();
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        ended.stdout
+    };
+    let schema: serde_json::Value = serde_json::from_str(&printed(&["config", "schema"])).unwrap();
+    assert_eq!(schema["properties"]["rpc_port"]["default"], 8070);
+    assert!(
+        printed(&["config", "default"])
+            .parse::<toml::Table>()
+            .is_ok()
+    );
+    assert!(printed(&["config", "docs"]).contains("| `control.url` |"));
+    let version: serde_json::Value =
+        serde_json::from_str(&printed(&["version", "-o", "json"])).unwrap();
+    assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
+    assert!(printed(&["completion", "fish"]).contains("check-config"));
+}

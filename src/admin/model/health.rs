@@ -45,6 +45,17 @@ pub struct Problem {
     pub part: &'static str,
 }
 
+/// What becomes of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// They are sent.
+    On,
+    /// They are sent as dry runs.
+    Rehearsed,
+    /// They are held back.
+    Off,
+}
+
 pub(super) struct Inputs<'a> {
     pub(super) now: Stamp,
     pub(super) tree: &'a [ActorView],
@@ -52,8 +63,7 @@ pub(super) struct Inputs<'a> {
     pub(super) workloads: &'a [WorkloadView],
     pub(super) is_stopping: bool,
     pub(super) is_live: bool,
-    pub(super) may_write: bool,
-    pub(super) observes: bool,
+    pub(super) writing: Writing,
     pub(super) lease: Option<LeaseView>,
 }
 
@@ -90,11 +100,11 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     if let Some(lease) = &inputs.lease {
         election(lease, &mut findings);
     }
-    if inputs.observes {
+    if inputs.writing == Writing::Rehearsed {
         let words = "observe mode: nothing is written";
         findings.headline.say(Level::Warn, words);
     }
-    if !inputs.may_write {
+    if inputs.writing == Writing::Off {
         findings
             .headline
             .say(Level::Warn, "writes are switched off");

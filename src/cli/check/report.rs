@@ -53,16 +53,16 @@ pub(super) fn words(report: &Report) -> String {
     } else {
         "warnings"
     };
-    let mut parts = vec![format!("{} passed", summary.passed)];
-    for (number, what) in [
-        (summary.warnings, warnings),
+    let parts: Vec<String> = [
         (summary.failed, "failed"),
+        (summary.warnings, warnings),
+        (summary.passed, "passed"),
         (summary.skipped, "not looked at"),
-    ] {
-        if number > 0 {
-            parts.push(format!("{number} {what}"));
-        }
-    }
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0)
+    .map(|(number, what)| format!("{number} {what}"))
+    .collect();
     let mark = match (summary.failed, summary.warnings) {
         (0, 0) => State::Pass,
         (0, _) => State::Warn,
@@ -97,7 +97,7 @@ mod tests {
         time
           ✔ the clock agrees
 
-        ✗ 1 passed, 1 failed, 1 not looked at
+        ✗ 1 failed, 1 passed, 1 not looked at
         ");
     }
 }

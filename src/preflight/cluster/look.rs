@@ -211,8 +211,8 @@ async fn pull_secrets(
         return None;
     }
     let ours = format!("{}={}", labels::MANAGED_BY, labels::MANAGER);
-    let listed = timeout(STEP, lister.list("/api/v1", "secrets", &ours));
-    let Ok(found) = listed.await else {
+    let all = timeout(STEP, lister.list("/api/v1", "secrets", &ours));
+    let Ok(found) = all.await else {
         return Some(Err(too_late()));
     };
     let found = found.map_err(|refusal| words(&refusal)).map(|found| {
