@@ -9,21 +9,10 @@ use super::{Cli, Verb};
 use crate::settings::{KEYS, LoadInput, Loaded};
 
 fn input(arguments: &[&str]) -> LoadInput {
-    match Cli::try_parse_from(arguments).unwrap().verb {
-        Verb::Run(run) => run.into_input(LoadInput::default()),
-        #[cfg(feature = "demo")]
-        Verb::Demo(_) => panic!("must be run"),
-        Verb::Check(_)
-        | Verb::CheckConfig(_)
-        | Verb::AllowDeletes(_)
-        | Verb::Vault(_)
-        | Verb::Render(_)
-        | Verb::Config(_)
-        | Verb::Completion(_)
-        | Verb::Version(_) => {
-            panic!("must be run")
-        }
-    }
+    let Verb::Run(run) = Cli::try_parse_from(arguments).unwrap().verb else {
+        panic!("must be run")
+    };
+    run.into_input(LoadInput::default())
 }
 
 #[test]
