@@ -18,8 +18,7 @@ use krane_actors::status::StatusBoard;
 use prometheus::Registry;
 
 use crate::edge::cluster::{
-    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeIdentities, KubeLeases,
-    MetadataLister,
+    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeIdentities, KubeLeases, MetadataLister,
 };
 use crate::edge::control_plane::{self, EndpointError};
 use crate::edge::vault::{self, VaultMetrics, VaultSetupError};
@@ -139,6 +138,7 @@ async fn reach(
     let observers = Observers::register(registry).map_err(RunError::Metrics)?;
     let connection = KubeConnection::open(access, ports::user_agent(), observers.api()).await;
     let connection = Arc::new(connection.map_err(RunError::Kubernetes)?);
+    observers.expect(connection.host());
     let rules = ports::rules(settings, connection.namespace());
     let limits = ports::call_limits(settings);
     let (seed, board) = (ports::seed(), StatusBoard::new());

@@ -42,6 +42,7 @@ pub mod status;
 pub mod store;
 pub mod stream;
 pub mod supervisor;
+pub mod traces;
 pub mod tree;
 pub mod watch;
 pub mod watchdog;
