@@ -18,7 +18,8 @@ use krane_actors::status::StatusBoard;
 use prometheus::Registry;
 
 use crate::edge::cluster::{
-    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeIdentities, KubeLeases, MetadataLister,
+    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeEvents, KubeIdentities,
+    KubeLeases, MetadataLister,
 };
 use crate::edge::control_plane::{self, EndpointError};
 use crate::edge::vault::{self, VaultMetrics, VaultSetupError};
@@ -120,6 +121,8 @@ async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, R
     let (world, connection) = reach(settings, registry).await?;
     let counts = VaultMetrics::register(registry).map_err(RunError::Metrics)?;
     let vault = vault::from_settings(settings.vault.as_ref(), Arc::new(counts));
+    let events = KubeEvents::new(Arc::clone(&connection), &settings.instance_id);
+    let namespace = connection.namespace().into();
     let identities = Arc::new(KubeIdentities::new(connection));
     let secrets = vault.map_err(RunError::Vault)?.map(|vault| SecretsParts {
         identities,
@@ -127,7 +130,11 @@ async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, R
         audience: settings.secrets.audience.as_deref().map(Arc::from),
         chance: Chance::new(ports::seed()),
     });
-    Ok(World { secrets, ..world })
+    Ok(World {
+        secrets,
+        events: Some((Arc::new(events), namespace)),
+        ..world
+    })
 }
 
 async fn reach(

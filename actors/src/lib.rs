@@ -28,6 +28,7 @@ pub mod heartbeat;
 pub mod lanes;
 pub mod lease;
 pub mod metrics;
+pub mod notices;
 pub mod ports;
 pub mod reconciler;
 pub mod release;

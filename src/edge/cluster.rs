@@ -9,6 +9,7 @@ mod adopt;
 mod apply;
 mod calls;
 mod connection;
+mod events;
 mod identities;
 mod lease;
 mod limits;
@@ -36,6 +37,7 @@ use serde::Deserialize;
 pub use access::{ACCOUNT_FOLDER, AccessError, KubeAccess};
 pub use calls::KubeCalls;
 pub use connection::{ApiObserver, KubeConnection, RequestDone};
+pub use events::KubeEvents;
 pub use identities::KubeIdentities;
 pub use lease::KubeLeases;
 pub use limits::{CallLimits, CallTimeouts};
@@ -48,6 +50,7 @@ use request::{lease_path, object_path, push_query};
 
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// The cluster behind a [`KubeConnection`], within the limits of one controller.
 #[derive(Debug)]

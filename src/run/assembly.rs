@@ -8,7 +8,8 @@ use krane_actors::chance::Chance;
 use krane_actors::controller::ControllerParts;
 use krane_actors::lease::{Election, Leadership};
 use krane_actors::metrics::ControllerFamilies;
-use krane_actors::ports::{Clock, Cluster, ControlPlane};
+use krane_actors::notices::{NoticeParts, Notices};
+use krane_actors::ports::{Clock, Cluster, ControlPlane, EventSink};
 use krane_actors::root::{Exit, RootHandle};
 use krane_actors::secrets::{SecretsDesk, SecretsParts};
 use krane_actors::status::StatusBoard;
@@ -40,6 +41,8 @@ pub(crate) struct World {
     pub(crate) election: Option<Election>,
     /// What pods are given their secrets with; nothing without a vault.
     pub(crate) secrets: Option<SecretsParts>,
+    /// Where Events go, and krane's own namespace; nothing where nobody reads any.
+    pub(crate) events: Option<(Arc<dyn EventSink>, Arc<str>)>,
     /// The clock of all that.
     pub(crate) board: StatusBoard,
     /// Where all jitter begins.
@@ -83,6 +86,7 @@ impl World {
             leadership: Leadership::default(),
             election: None,
             secrets: None,
+            events: None,
             board: StatusBoard::new(),
             seed,
         })
@@ -127,6 +131,7 @@ pub(crate) struct Running {
     root: RootHandle,
     view: Arc<AgentView>,
     stores: Vec<Arc<Store>>,
+    _notices: Option<Notices>,
     #[cfg(feature = "demo")]
     board: StatusBoard,
 }
@@ -145,11 +150,20 @@ impl Running {
         let board = world.board.clone();
         let leadership = world.leadership.clone();
         let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
+        let events = world.events.clone();
         let parts = parts(settings, world, &board, registry, &writes)?;
         let agent = Agent::new(parts, registry).map_err(RunError::Start)?;
         let stores = agent.stores();
         let epoch = Epoch::new(SystemClock.unix_seconds(), board.now());
         let view = Arc::new(AgentView::new(stores.clone(), leadership.clone(), epoch));
+        let notices = events.map(|(sink, namespace)| NoticeParts {
+            board: board.clone(),
+            stores: stores.clone(),
+            sink,
+            leadership: leadership.clone(),
+            writes: Arc::clone(&writes),
+            namespace,
+        });
         let sources = Sources {
             identity: identity(settings),
             board: board.clone(),
@@ -181,6 +195,7 @@ impl Running {
             root,
             view,
             stores,
+            _notices: notices.map(Notices::start),
             #[cfg(feature = "demo")]
             board,
         })
