@@ -148,6 +148,9 @@ impl Running {
     ) -> Result<Self, RunError> {
         crate::admin::metrics::register_build_info(registry).map_err(RunError::Metrics)?;
         let board = world.board.clone();
+        if let Some(traces) = crate::telemetry::traces() {
+            board.trace_to(traces);
+        }
         let leadership = world.leadership.clone();
         let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
         let events = world.events.clone();
