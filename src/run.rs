@@ -20,8 +20,8 @@ use krane_domain::kinds::Rules;
 use prometheus::Registry;
 
 use crate::edge::cluster::{
-    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeIdentities, KubeLeases,
-    MetadataLister,
+    AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeEvents, KubeIdentities,
+    KubeLeases, MetadataLister,
 };
 use crate::edge::control_plane::{self, EndpointError};
 use crate::edge::vault::{self, VaultMetrics, VaultSetupError};
@@ -194,6 +194,8 @@ async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, R
     let (world, connection) = reach(settings, registry, as_it_is).await?;
     let counts = VaultMetrics::register(registry).map_err(RunError::Metrics)?;
     let vault = vault::from_settings(settings.vault.as_ref(), Arc::new(counts));
+    let events = KubeEvents::new(Arc::clone(&connection), &settings.instance_id);
+    let namespace = connection.namespace().into();
     let identities = Arc::new(KubeIdentities::new(connection));
     let secrets = vault.map_err(RunError::Vault)?.map(|vault| SecretsParts {
         identities,
@@ -201,7 +203,11 @@ async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, R
         audience: settings.secrets.audience.as_deref().map(Arc::from),
         chance: Chance::new(ports::seed()),
     });
-    Ok(World { secrets, ..world })
+    Ok(World {
+        secrets,
+        events: Some((Arc::new(events), namespace)),
+        ..world
+    })
 }
 
 fn as_it_is(cluster: KubeCluster) -> Arc<dyn Cluster> {
@@ -217,6 +223,7 @@ async fn reach(
     let observers = Observers::register(registry).map_err(RunError::Metrics)?;
     let connection = KubeConnection::open(access, ports::user_agent(), observers.api()).await;
     let connection = Arc::new(connection.map_err(RunError::Kubernetes)?);
+    observers.expect(connection.host());
     let rules = ports::rules(settings, connection.namespace());
     let limits = ports::call_limits(settings);
     let (seed, board) = (ports::seed(), StatusBoard::new());

@@ -5,15 +5,17 @@
 //! which took at least `slow_threshold` always is. Lines without `duration_ms`, lines with an
 //! `error` field, warnings and errors are never sampled.
 
+mod level;
 mod line;
 mod panics;
 mod sampling;
 mod traces;
 
 use std::io::IsTerminal;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use krane_actors::traces::Traces;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tokio::task::JoinSet;
@@ -24,9 +26,10 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, Registry};
+use tracing_subscriber::{Layer, Registry, reload};
 
 use crate::settings::{LogFormat, Logging, Settings};
+pub use level::{LevelError, LevelHandle};
 use line::{JsonLines, PrettyLines, Sender};
 use sampling::TailSampler;
 
@@ -45,6 +48,25 @@ pub enum TelemetryError {
     /// Something else in this process has installed a subscriber.
     #[error("log lines already go somewhere else in this process")]
     Installed(#[source] tracing_subscriber::util::TryInitError),
+}
+
+/// What [`init`] set up, for the whole process as the subscriber itself is.
+static INSTALLED: OnceLock<Installed> = OnceLock::new();
+
+#[derive(Debug)]
+struct Installed {
+    level: LevelHandle,
+    traces: Option<Arc<dyn Traces>>,
+}
+
+/// Changes the level of this process's log lines; nothing before [`init`].
+pub fn level() -> Option<&'static LevelHandle> {
+    INSTALLED.get().map(|installed| &installed.level)
+}
+
+/// Where this process's traces go; nothing when they are off.
+pub(crate) fn traces() -> Option<Arc<dyn Traces>> {
+    INSTALLED.get()?.traces.clone()
 }
 
 /// Keeps the trace exporter; [`Telemetry::shutdown`] sends what is left.
@@ -66,20 +88,21 @@ pub fn init(settings: &Settings) -> Result<Telemetry, TelemetryError> {
                 .with_tracer(provider.tracer("krane"))
                 .with_threads(false)
                 .with_location(false);
-            let logging = &settings.observability.logging;
-            Some(layer.with_filter(directives(logging)?.and(without_bodies())))
+            Some(layer.with_filter(spans()?.and(without_bodies())))
         }
         None => None,
     };
+    let terminal = std::io::stderr().is_terminal();
+    let (lines, level) = lines(settings, terminal, std::io::stderr)?;
     Registry::default()
-        .with(lines(
-            settings,
-            std::io::stderr().is_terminal(),
-            std::io::stderr,
-        )?)
+        .with(lines)
         .with(traces)
         .try_init()
         .map_err(TelemetryError::Installed)?;
+    INSTALLED.get_or_init(|| Installed {
+        level,
+        traces: provider.as_ref().map(traces::of_states),
+    });
     panics::install();
     Ok(Telemetry { provider })
 }
@@ -103,17 +126,25 @@ impl Telemetry {
     }
 }
 
-fn directives(logging: &Logging) -> Result<EnvFilter, TelemetryError> {
+/// Which spans go to the collector, whatever the level of log lines is.
+fn spans() -> Result<EnvFilter, TelemetryError> {
+    parse("off,krane=info")
+}
+
+fn parse(directives: &str) -> Result<EnvFilter, TelemetryError> {
+    EnvFilter::builder()
+        .parse(directives)
+        .map_err(TelemetryError::Directives)
+}
+
+fn directives(logging: &Logging) -> String {
     let level = logging.level.as_str();
     // Other crates tell how they work, not what krane decided.
     let others = if level == "error" { "error" } else { "warn" };
     // The Kubernetes client writes a line for each attempt while the API server is away; krane
     // says once that it is.
     let ours = format!("{others},kube_client=off,krane={level}");
-    let text = logging.directives.as_deref().unwrap_or(&ours);
-    EnvFilter::builder()
-        .parse(text)
-        .map_err(TelemetryError::Directives)
+    logging.directives.clone().unwrap_or(ours)
 }
 
 /// The Kubernetes client warns with whole response bodies, and a token review echoes the token.
@@ -124,20 +155,20 @@ fn without_bodies() -> FilterFn<impl Fn(&Metadata<'_>) -> bool + Clone> {
     })
 }
 
-fn lines<S, W>(
-    settings: &Settings,
-    terminal: bool,
-    writer: W,
-) -> Result<Box<dyn Layer<S> + Send + Sync>, TelemetryError>
+/// The lines, and how their level is changed.
+type Lines<S> = (Box<dyn Layer<S> + Send + Sync>, LevelHandle);
+
+fn lines<S, W>(settings: &Settings, terminal: bool, writer: W) -> Result<Lines<S>, TelemetryError>
 where
-    S: Subscriber + for<'a> LookupSpan<'a>,
+    S: Subscriber + for<'a> LookupSpan<'a> + 'static,
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let logging = &settings.observability.logging;
     let sender = Arc::new(Sender::of(settings));
-    let filter = directives(logging)?
-        .and(without_bodies())
-        .and(TailSampler::new(logging));
+    let directives = directives(logging);
+    let (level, handle) = reload::Layer::new(parse(&directives)?);
+    let handle = LevelHandle::new::<S>(handle, &directives);
+    let filter = level.and(without_bodies()).and(TailSampler::new(logging));
     let layer = tracing_subscriber::fmt::layer()
         .with_ansi(terminal)
         .with_writer(writer);
@@ -146,7 +177,7 @@ where
         LogFormat::Json => false,
         LogFormat::Pretty => true,
     };
-    Ok(if pretty {
+    let layer = if pretty {
         layer
             .event_format(PrettyLines::new(sender))
             .with_filter(filter)
@@ -157,7 +188,8 @@ where
             .event_format(JsonLines::new(sender))
             .fmt_fields(fields);
         layer.with_filter(filter).boxed()
-    })
+    };
+    Ok((layer, handle))
 }
 
 #[cfg(test)]

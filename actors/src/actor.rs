@@ -229,7 +229,8 @@ impl<B: Behaviour> Actor for Shell<B> {
             sent,
         } = envelope;
         let began = Instant::now();
-        metrics.waited(began.duration_since(sent));
+        let wait = began.duration_since(sent);
+        metrics.waited(wait);
         let name = message.name();
         let result = step(context, name, async {
             #[cfg(any(test, feature = "fault-hooks"))]
@@ -240,7 +241,9 @@ impl<B: Behaviour> Actor for Shell<B> {
             result
         })
         .await;
-        metrics.handled(began.elapsed());
+        let handle = began.elapsed();
+        metrics.handled(handle);
+        context.status.note_message(wait, handle);
         drop(place);
         result?;
         context.status.update(|status| {

@@ -14,20 +14,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 #[derive(Clone, Debug)]
 pub struct Gate {
     permits: Arc<Semaphore>,
-    depth: Arc<AtomicUsize>,
+    load: Arc<Load>,
     capacity: usize,
+}
+
+/// How full a mailbox is, and was at most.
+#[derive(Debug, Default)]
+struct Load {
+    depth: AtomicUsize,
+    high_water: AtomicUsize,
 }
 
 /// The right of one message to be in the mailbox; dropping it gives the place back.
 #[derive(Debug)]
 pub struct Place {
     _permit: Option<OwnedSemaphorePermit>,
-    depth: Arc<AtomicUsize>,
+    load: Arc<Load>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.depth.fetch_sub(1, Ordering::Relaxed);
+        self.load.depth.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -36,7 +43,7 @@ impl Gate {
     pub fn new(capacity: usize) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(capacity)),
-            depth: Arc::new(AtomicUsize::new(0)),
+            load: Arc::default(),
             capacity,
         }
     }
@@ -60,16 +67,26 @@ impl Gate {
     }
 
     fn place(&self, permit: Option<OwnedSemaphorePermit>) -> Place {
-        self.depth.fetch_add(1, Ordering::Relaxed);
+        let load = Arc::clone(&self.load);
+        let depth = load.depth.fetch_add(1, Ordering::Relaxed) + 1;
+        // Most messages set no record, and reading is cheaper than writing.
+        if depth > load.high_water.load(Ordering::Relaxed) {
+            load.high_water.fetch_max(depth, Ordering::Relaxed);
+        }
         Place {
             _permit: permit,
-            depth: Arc::clone(&self.depth),
+            load,
         }
     }
 
     /// Messages waiting or being handled.
     pub fn depth(&self) -> usize {
-        self.depth.load(Ordering::Relaxed)
+        self.load.depth.load(Ordering::Relaxed)
+    }
+
+    /// The most messages that were ever waiting or being handled at once.
+    pub fn high_water(&self) -> usize {
+        self.load.high_water.load(Ordering::Relaxed)
     }
 
     /// Messages from outside that may wait at once.
@@ -93,6 +110,7 @@ mod tests {
         drop(first);
         assert!(gate.try_enter().is_some());
         assert_eq!(gate.depth(), 1, "the place just taken was dropped at once");
+        assert_eq!(gate.high_water(), 2, "the record outlives the crowd");
     }
 
     #[test]
@@ -102,6 +120,6 @@ mod tests {
         let own = gate.enter_own();
         assert_eq!(gate.depth(), 2);
         drop(own);
-        assert_eq!(gate.depth(), 1);
+        assert_eq!((gate.depth(), gate.high_water()), (1, 2));
     }
 }

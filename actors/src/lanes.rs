@@ -104,14 +104,22 @@ pub(crate) struct Settlement {
 
 /// Runs a lane to its end. Panics and overruns end as quarantine of this key alone.
 pub async fn run(task: Task, context: LaneContext) -> Outcome {
+    let timer = context.metrics.reconcile.begin(task.waited);
+    let outcome = run_confined(&task, &context).await;
+    timer.end(&outcome);
+    outcome
+}
+
+async fn run_confined(task: &Task, context: &LaneContext) -> Outcome {
     let key = task.key.clone();
-    let work = AssertUnwindSafe(work(&task, &context)).catch_unwind();
+    let work = AssertUnwindSafe(work(task, context)).catch_unwind();
     match tokio::time::timeout(DEADLINE, work).await {
         Ok(Ok(Ok(outcome))) => outcome,
         Ok(Ok(Err(Stop::Blocked(on)))) => Outcome::Blocked(on),
         Ok(Ok(Err(Stop::Trouble(trouble)))) => Outcome::Trouble(trouble),
         Ok(Err(_panic)) => {
             context.metrics.lane_panics.inc();
+            context.metrics.reconcile.panics.inc();
             let trouble = Trouble::new(
                 TroubleKind::Quarantined,
                 format!("applying {key} made krane panic, nothing else is affected"),
@@ -121,6 +129,7 @@ pub async fn run(task: Task, context: LaneContext) -> Outcome {
             ))
         }
         Err(_elapsed) => {
+            context.metrics.reconcile.timeouts.inc();
             let trouble = Trouble::new(
                 TroubleKind::Quarantined,
                 format!(

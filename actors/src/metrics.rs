@@ -14,6 +14,7 @@ use crate::tree::Node;
 mod board;
 mod controller;
 mod lease;
+mod reconcile;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ mod tests;
 pub use board::BoardCollector;
 pub use controller::{ControllerFamilies, ControllerMetrics};
 pub use lease::LeaseCollector;
+pub use reconcile::{LaneTimer, ReconcileMetrics};
 pub use store::StoreCollector;
 
 /// From a hop between actors to the limit of a handler.

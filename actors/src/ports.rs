@@ -18,6 +18,8 @@ use krane_domain::report::Report;
 use krane_domain::secret::Secret;
 use krane_domain::secrets::{PodIdentity, Review};
 
+use crate::notices::Notice;
+
 /// The control plane, as one controller sees it over a connection of its own.
 #[async_trait]
 pub trait ControlPlane: Send + Sync + 'static {
@@ -227,6 +229,17 @@ impl LeaseFailure {
             text: format!("no answer within {limit:?}"),
         }
     }
+}
+
+/// Events of the cluster, for people who look there.
+#[async_trait]
+pub trait EventSink: Send + Sync + 'static {
+    /// Makes an Event. Returns its name.
+    async fn create(&self, notice: &Notice) -> Result<Arc<str>, Refusal>;
+
+    /// What the Event of this name says has happened again, so often by now. `false`: there is no
+    /// such Event any more.
+    async fn recur(&self, notice: &Notice, event: &str, count: u32) -> Result<bool, Refusal>;
 }
 
 /// Gives the password of the registry as it is now: its file may have changed.

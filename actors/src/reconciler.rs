@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use krane_domain::backlog::{InTrouble, Outcome, TroubleKind};
-use krane_domain::ids::WorkKey;
+use krane_domain::backlog::{InTrouble, Outcome, Task, TroubleKind};
+use krane_domain::ids::{Controller, WorkKey};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::scheduler::Wish;
 use tokio::task::JoinSet;
-use tracing::Instrument;
+use tracing::{Instrument, field};
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
@@ -21,7 +21,9 @@ use crate::lanes::{self, LaneContext};
 use crate::lease::{Duty, Turn};
 use crate::reporter::ReporterMessage;
 use crate::scheduler;
+use crate::status::StatusBoard;
 use crate::store::CallAnswer;
+use crate::traces::StateSpan;
 use crate::tree;
 
 /// Chores that need no exact moment.
@@ -100,6 +102,8 @@ impl Reconciler {
         may_upgrade: bool,
     ) -> Self {
         let duty = Duty::new(lanes.leadership.clone());
+        let most = i64::try_from(max_lanes).unwrap_or(i64::MAX);
+        lanes.metrics.reconcile.most.set(most);
         Self {
             may_upgrade,
             is_upgrading: false,
@@ -219,6 +223,10 @@ impl Reconciler {
                     .flatten()
             });
             let Some(task) = task else { break };
+            if let Some(ago) = task.received_ago {
+                let stage = &self.lanes.metrics.reconcile.received_to_started;
+                stage.observe(ago.as_secs_f64());
+            }
             let lanes = self.lanes.of_term(term);
             let own = context.own.clone();
             let span = tracing::info_span!(
@@ -226,10 +234,15 @@ impl Reconciler {
                 controller = lanes.store.controller().name(),
                 key = %task.key,
                 version = task.state.as_ref().map(|state| state.version),
+                outcome = field::Empty,
+                otel.status_code = field::Empty,
             );
+            trace(&task, &span, lanes.store.controller(), &context.board);
+            let seen = span.clone();
             let lane = async move {
                 let key = task.key.clone();
                 let outcome = lanes::run(task, lanes).await;
+                tell_span(&seen, &outcome);
                 own.tell(ReconcilerMessage::LaneEnded { key, outcome, term });
             };
             self.running.spawn(lane.instrument(span));
@@ -247,15 +260,16 @@ impl Reconciler {
         let now = context.board.now();
         let jitter = self.lanes.store.chance().unit();
         let before = self.trouble_of(key);
-        self.lanes.store.with(|memory| {
+        let applied_after = self.lanes.store.with(|memory| {
             let backlog = &mut memory.backlog;
-            match outcome {
+            let applied_after = match outcome {
                 Outcome::Done { .. } => {
                     memory.upgrades.done(key);
-                    backlog.finish(key, outcome, now, jitter);
+                    let applied_after = backlog.finish(key, outcome, now, jitter);
                     if let WorkKey::Shared(shared) = key {
                         backlog.unblock(shared, now);
                     }
+                    applied_after
                 }
                 Outcome::Blocked(ref on) => {
                     let on = on.clone();
@@ -263,14 +277,20 @@ impl Reconciler {
                     for shared in on {
                         backlog.look(&WorkKey::Shared(shared), now);
                     }
+                    None
                 }
                 Outcome::Trouble(_) => backlog.finish(key, outcome, now, jitter),
-            }
+            };
             match key {
                 WorkKey::Workload(key) => memory.tell_caller(key),
                 WorkKey::Shared(_) => memory.tell_callers(),
             }
+            applied_after
         });
+        if let Some(time) = applied_after {
+            let stage = &self.lanes.metrics.reconcile.started_to_applied;
+            stage.observe(time.as_secs_f64());
+        }
         self.tell_trouble(key, before.as_ref(), self.trouble_of(key).as_ref());
         if self
             .lanes
@@ -370,6 +390,50 @@ impl Reconciler {
             memory.forget_unneeded();
         });
     }
+}
+
+/// Ties a lane to the trace of its state. What is looked at again after it was brought about is a
+/// trace of its own.
+fn trace(task: &Task, span: &tracing::Span, controller: Controller, board: &StatusBoard) {
+    let (Some(traces), Some(trace)) = (board.traces(), task.trace) else {
+        return;
+    };
+    let (WorkKey::Workload(key), Some(state)) = (&task.key, &task.state) else {
+        return;
+    };
+    let state = StateSpan {
+        controller,
+        key,
+        version: state.version,
+    };
+    if task.was_settled {
+        traces.link(state, trace, span);
+    } else {
+        traces.waited(state, trace, task.waited);
+        traces.join(state, trace, span);
+    }
+}
+
+/// How a lane ended, on its span.
+fn tell_span(span: &tracing::Span, outcome: &Outcome) {
+    let word = match outcome {
+        Outcome::Done { wrote: true, .. } => "applied",
+        Outcome::Done { .. } => "in place",
+        Outcome::Blocked(_) => "blocked",
+        Outcome::Trouble(trouble) => {
+            let is_failure = match trouble.kind {
+                TroubleKind::Quarantined | TroubleKind::Misconfigured | TroubleKind::Transient => {
+                    true
+                }
+                TroubleKind::Held | TroubleKind::Waiting => false,
+            };
+            if is_failure {
+                span.record("otel.status_code", "ERROR");
+            }
+            trouble.kind.name()
+        }
+    };
+    span.record("outcome", word);
 }
 
 /// Asks a reconciler to look for work. A full mailbox already asks.

@@ -16,6 +16,7 @@ use krane_domain::outbox::Delivery;
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::report::Gist;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::alarm::Alarm;
@@ -49,6 +50,8 @@ pub enum ReporterMessage {
         key: ObjectKey,
         /// How it went; of what was taken, what it said.
         result: Result<Gist, RpcFailure>,
+        /// Since when what it said was true.
+        since: Moment,
     },
     /// A report may be due.
     Timer,
@@ -127,7 +130,9 @@ impl Behaviour for Reporter {
             ReporterMessage::Look => self.look_at_changed(context),
             ReporterMessage::Turn => {}
             ReporterMessage::Timer => self.alarm.rang(),
-            ReporterMessage::Sent { key, result } => self.sent(&key, result, context),
+            ReporterMessage::Sent { key, result, since } => {
+                self.sent(&key, result, since, context);
+            }
         }
         self.send_due(context);
         Ok(())
@@ -314,7 +319,9 @@ impl Reporter {
             let control_plane = Arc::clone(&self.control_plane);
             let own = context.own.clone();
             let (metrics, board) = (self.metrics.clone(), context.board.clone());
-            self.sending.spawn(async move {
+            let span = self.span(report.key(), context);
+            let seen = span.clone();
+            let send = async move {
                 let call = AssertUnwindSafe(control_plane.report(&report)).catch_unwind();
                 let result = call.await.unwrap_or_else(|_| {
                     Err(RpcFailure {
@@ -329,8 +336,13 @@ impl Reporter {
                 }
                 let key = report.key().clone();
                 let result = result.map(|()| report.gist());
-                own.tell(ReporterMessage::Sent { key, result });
-            });
+                seen.record("code", result.as_ref().map_or_else(|it| it.code, |_| "ok"));
+                if result.is_err() {
+                    seen.record("otel.status_code", "ERROR");
+                }
+                own.tell(ReporterMessage::Sent { key, result, since });
+            };
+            self.sending.spawn(send.instrument(span));
         }
         self.arm_timer(context);
     }
@@ -356,6 +368,7 @@ impl Reporter {
         &mut self,
         key: &ObjectKey,
         result: Result<Gist, RpcFailure>,
+        since: Moment,
         context: &Context<ReporterMessage>,
     ) {
         let now = context.board.now();
@@ -373,13 +386,18 @@ impl Reporter {
                     gist,
                 };
                 self.record(reported, context);
-                self.store.with(|memory| {
+                let told_after = self.store.with(|memory| {
                     // First, so that what was just taken is not said again.
                     contact::heard(memory, &self.store, now);
                     memory
                         .outbox
                         .finish(key, Delivery::Delivered, now, now, jitter);
+                    memory.backlog.reported(key, since, now)
                 });
+                if let Some(time) = told_after {
+                    let stage = &self.metrics.reconcile.applied_to_reported;
+                    stage.observe(time.as_secs_f64());
+                }
             }
             Err(failure) => {
                 let text = failure.to_string();
@@ -450,5 +468,6 @@ fn is_the_one_of_its_name(memory: &Memory, key: &ObjectKey) -> bool {
     told.map_or(first, |told| told.key() == key)
 }
 
+mod span;
 #[cfg(test)]
 mod tests;

@@ -16,10 +16,14 @@ use tokio::time::Instant;
 use crate::events::{Events, Happening};
 use crate::gate::Gate;
 use crate::status::occupancy::Tenancy;
+use crate::traces::Traces;
 
 mod occupancy;
+mod timing;
 
 pub(crate) use occupancy::Occupancy;
+use timing::Stopwatch;
+pub use timing::Timing;
 
 /// What an actor is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -115,6 +119,7 @@ pub struct StatusCell {
     writing: Mutex<()>,
     gate: OnceLock<Gate>,
     facts: OnceLock<Facts>,
+    stopwatch: Stopwatch,
     tenancy: Tenancy,
     was_started: AtomicBool,
     #[cfg(any(test, feature = "fault-hooks"))]
@@ -137,6 +142,7 @@ impl StatusCell {
             writing: Mutex::default(),
             gate: OnceLock::new(),
             facts: OnceLock::new(),
+            stopwatch: Stopwatch::default(),
             tenancy: Tenancy::default(),
             was_started: AtomicBool::new(false),
             #[cfg(any(test, feature = "fault-hooks"))]
@@ -159,6 +165,16 @@ impl StatusCell {
         self.facts.get()
     }
 
+    /// How long its messages wait and take.
+    pub fn timing(&self) -> Timing {
+        self.stopwatch.read()
+    }
+
+    /// A message waited this long and was handled in this time.
+    pub(crate) fn note_message(&self, wait: Duration, handle: Duration) {
+        self.stopwatch.note(wait, handle);
+    }
+
     /// Notes a start; whether there was one before.
     pub(crate) fn note_start(&self) -> bool {
         self.was_started.swap(true, Ordering::Relaxed)
@@ -179,6 +195,7 @@ pub struct StatusBoard {
     started: Instant,
     cells: Arc<RwLock<BTreeMap<Arc<str>, Arc<StatusCell>>>>,
     events: Events,
+    traces: Arc<OnceLock<Arc<dyn Traces>>>,
 }
 
 impl Default for StatusBoard {
@@ -194,12 +211,23 @@ impl StatusBoard {
             started: Instant::now(),
             cells: Arc::default(),
             events: Events::default(),
+            traces: Arc::default(),
         }
     }
 
     /// The present moment, on the clock all published moments use.
     pub fn now(&self) -> Moment {
         self.started.elapsed()
+    }
+
+    /// From now on traces of states go there.
+    pub fn trace_to(&self, traces: Arc<dyn Traces>) {
+        self.traces.get_or_init(|| traces);
+    }
+
+    /// Where traces of states go, if they are on.
+    pub fn traces(&self) -> Option<&dyn Traces> {
+        self.traces.get().map(AsRef::as_ref)
     }
 
     /// What happened lately in the tree.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use krane_domain::backlog::Backlog;
+use krane_domain::backlog::{Backlog, Stages};
 use krane_domain::brake::Brake;
 use krane_domain::drift::FuseMemory;
 use krane_domain::ids::{Controller, Moment, ObjectKey, SharedKey, WorkKey};
@@ -245,6 +245,11 @@ impl Store {
             self.room.notify_waiters();
         }
         result
+    }
+
+    /// How far the newest version of an object has come, and when it got there.
+    pub fn stages(&self, key: &ObjectKey) -> Option<Stages> {
+        self.inner.lock().backlog.stages(key)
     }
 
     /// Waits until the backlog has room for another state.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use krane_domain::desired::StreamItem;
-use krane_domain::ids::Moment;
+use krane_domain::ids::{Moment, ObjectKey};
 use krane_domain::planted::{Bug, is_planted};
 use tokio::task::JoinSet;
 
@@ -23,6 +23,7 @@ use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, StreamEnd, StreamEvent};
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::store::Store;
+use crate::traces::StateSpan;
 
 /// Shortest wait before a connect after the first …
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
@@ -268,17 +269,37 @@ impl Stream {
             // Nothing was taken in: the next incarnation reads it again.
             assert!(!state.key.name.starts_with("fault-stream"), "fault hook");
         }
+        let named = traced(&item, context);
         let is_first = self.store.with(|memory| {
             let is_first = memory.stream.opened_at.is_none();
             memory.receive(item, now);
             is_first
         });
+        if let Some((key, version)) = named {
+            self.begin_trace(&key, version, context);
+        }
         if is_first {
             self.opened(context);
         } else {
             self.contact.heard(now);
         }
         reconciler::nudge(&self.reconciler);
+    }
+
+    /// Begins the trace of a state that was news.
+    fn begin_trace(&self, key: &ObjectKey, version: u64, context: &Context<StreamMessage>) {
+        let is_news = self
+            .store
+            .with(|memory| memory.backlog.lacks_trace(key, version));
+        if let Some(traces) = context.board.traces().filter(|_| is_news) {
+            let trace = traces.received(StateSpan {
+                controller: self.store.controller(),
+                key,
+                version,
+            });
+            self.store
+                .with(|memory| memory.backlog.begin_trace(key, version, trace));
+        }
     }
 
     fn ended(&mut self, end: &StreamEnd, context: &Context<StreamMessage>) {
@@ -323,5 +344,14 @@ impl Stream {
         if !is_planted(Bug::StreamNotReopened) {
             self.reconnect.set(delay, context, StreamMessage::Connect);
         }
+    }
+}
+
+/// Which state a message is about, when traces are on.
+fn traced(item: &StreamItem, context: &Context<StreamMessage>) -> Option<(ObjectKey, u64)> {
+    context.board.traces()?;
+    match item {
+        StreamItem::State(state) => Some((state.key.clone(), state.version)),
+        StreamItem::Unnamed { .. } => None,
     }
 }

@@ -14,12 +14,14 @@ use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use crate::invalid::Invalid;
 use crate::planted::{Bug, is_planted};
 use crate::scheduler::Origin;
+use crate::trace::TraceContext;
 
 mod calls;
 mod entry;
 mod phases;
 mod queue;
 mod reading;
+mod stages;
 mod standing;
 mod terms;
 mod trouble;
@@ -28,6 +30,7 @@ pub use calls::Claim;
 use entry::{Entry, Source};
 pub use entry::{Phase, Settled};
 use queue::Queue;
+pub use stages::Stages;
 pub use standing::Standing;
 pub use trouble::{InTrouble, Trouble, TroubleKind};
 
@@ -71,6 +74,12 @@ pub struct Task {
     pub state: Option<Arc<State>>,
     /// Whether this state was brought about before, so that a difference now is drift.
     pub was_settled: bool,
+    /// How long the key was ready before this lane took it.
+    pub waited: Duration,
+    /// How long ago the state was received, if this is the first lane to work on it.
+    pub received_ago: Option<Duration>,
+    /// The trace that began when the state was received.
+    pub trace: Option<TraceContext>,
 }
 
 /// How a lane ended.
@@ -111,6 +120,8 @@ pub struct Backlog {
     cursor: Cursor<ObjectKey>,
     bytes: usize,
     calls: u64,
+    /// Keys that became ready, ever.
+    adds: u64,
 }
 
 impl Backlog {
@@ -221,7 +232,7 @@ impl Backlog {
     fn replace(&mut self, key: &WorkKey, state: State, now: Moment) {
         if let Some(entry) = self.entries.get_mut(key) {
             self.bytes -= entry.waiting_bytes();
-            entry.replace(Arc::new(state));
+            entry.replace(Arc::new(state), now);
             self.bytes += entry.waiting_bytes();
             self.make_ready(key, now);
         }
@@ -270,6 +281,14 @@ impl Backlog {
         let (origin, key) = self.queue.next(lanes, now)?;
         self.leave_phase(&key);
         let entry = self.entries.get_mut(&key)?;
+        let waited = match entry.phase {
+            Phase::Ready { since, .. } => now.saturating_sub(since),
+            Phase::Idle | Phase::InFlight | Phase::Waiting { .. } | Phase::Blocked(_) => {
+                Duration::ZERO
+            }
+        };
+        let trace = entry.trace;
+        let received_ago = entry.stages.as_mut().and_then(|stages| stages.start(now));
         entry.origin = origin;
         entry.phase = Phase::InFlight;
         entry.look_again = false;
@@ -283,17 +302,26 @@ impl Backlog {
             key,
             state,
             was_settled,
+            waited,
+            received_ago,
+            trace,
         })
     }
 
-    /// A lane ended. `jitter` in 0..1 spreads retries.
-    pub fn finish(&mut self, key: &WorkKey, outcome: Outcome, now: Moment, jitter: f64) {
-        let Some(entry) = self.entries.get_mut(key) else {
-            return;
-        };
+    /// A lane ended. `jitter` in 0..1 spreads retries. How long it took since the first lane of
+    /// this state, if it is the first that brought it about.
+    pub fn finish(
+        &mut self,
+        key: &WorkKey,
+        outcome: Outcome,
+        now: Moment,
+        jitter: f64,
+    ) -> Option<Duration> {
+        let entry = self.entries.get_mut(key)?;
         if entry.phase != Phase::InFlight {
-            return;
+            return None;
         }
+        let mut applied_after = None;
         self.queue.end(entry.origin);
         self.bytes -= entry.waiting_bytes();
         entry.phase = Phase::Idle;
@@ -308,6 +336,8 @@ impl Backlog {
                 entry.count_write(wrote, now);
                 if !is_replaced {
                     entry.settle(live, now);
+                    let stages = entry.stages.as_mut();
+                    applied_after = stages.and_then(|stages| stages.apply(wrote, now));
                 }
                 entry.count_repair(repaired, now, REPAIR_STREAK);
                 self.bytes += entry.waiting_bytes();
@@ -353,6 +383,7 @@ impl Backlog {
                 }
             }
         }
+        applied_after
     }
 
     /// Forgets objects that have been gone since before `before`.

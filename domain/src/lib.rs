@@ -40,6 +40,7 @@ pub mod secret;
 pub mod secrets;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod trace;
 pub mod upgrades;
 mod variables;
 pub mod view;

@@ -63,9 +63,17 @@ pub struct Calls {
 impl Calls {
     /// Counts calls of these paths, such as `/krane.v1.SecretsService/DecryptSecretsBlob`.
     pub fn new(families: CallFamilies, procedures: impl IntoIterator<Item = &'static str>) -> Self {
+        let procedures: BTreeSet<_> = procedures.into_iter().collect();
+        for path in &procedures {
+            // There before the first call, so that it is seen as an increase.
+            families
+                .requests
+                .with_label_values(&[method(path), codes::name(Code::Ok)]);
+            families.seconds.with_label_values(&[method(path)]);
+        }
         Self {
             families,
-            procedures: Arc::new(procedures.into_iter().collect()),
+            procedures: Arc::new(procedures),
             rooms: Rooms::new(),
         }
     }
@@ -74,13 +82,17 @@ impl Calls {
     pub(super) fn begin(&self, path: &str, peer: Option<IpAddr>) -> Option<Call> {
         let path = *self.procedures.get(path)?;
         Some(Call {
-            method: path.trim_start_matches('/'),
+            method: method(path),
             families: self.families.clone(),
             began: Instant::now(),
             admission: self.rooms.admission(path, peer),
             code: Code::Cancelled,
         })
     }
+}
+
+fn method(path: &str) -> &str {
+    path.trim_start_matches('/')
 }
 
 /// One call; it ends when this is dropped.

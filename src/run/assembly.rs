@@ -8,7 +8,8 @@ use krane_actors::chance::Chance;
 use krane_actors::controller::ControllerParts;
 use krane_actors::lease::{Election, Leadership};
 use krane_actors::metrics::ControllerFamilies;
-use krane_actors::ports::{Clock, Cluster, ControlPlane};
+use krane_actors::notices::{NoticeParts, Notices};
+use krane_actors::ports::{Clock, Cluster, ControlPlane, EventSink};
 use krane_actors::root::{Exit, RootHandle};
 use krane_actors::secrets::{SecretsDesk, SecretsParts};
 use krane_actors::status::StatusBoard;
@@ -43,6 +44,8 @@ pub(crate) struct World {
     pub(crate) secrets: Option<SecretsParts>,
     /// Whether nothing is written.
     pub(crate) observes: bool,
+    /// Where Events go, and krane's own namespace; nothing where nobody reads any.
+    pub(crate) events: Option<(Arc<dyn EventSink>, Arc<str>)>,
     /// The clock of all that.
     pub(crate) board: StatusBoard,
     /// Where all jitter begins.
@@ -87,6 +90,7 @@ impl World {
             election: None,
             secrets: None,
             observes: false,
+            events: None,
             board: StatusBoard::new(),
             seed,
         })
@@ -143,6 +147,7 @@ pub(crate) struct Running {
     root: RootHandle,
     view: Arc<AgentView>,
     stores: Vec<Arc<Store>>,
+    _notices: Option<Notices>,
     #[cfg(feature = "demo")]
     board: StatusBoard,
 }
@@ -160,12 +165,24 @@ impl Running {
         crate::admin::metrics::register_build_info(registry).map_err(RunError::Metrics)?;
         let board = world.board.clone();
         let (leadership, observes) = (world.leadership.clone(), world.observes);
+        if let Some(traces) = crate::telemetry::traces() {
+            board.trace_to(traces);
+        }
         let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
+        let events = world.events.clone();
         let parts = parts(settings, world, &board, registry, &writes)?;
         let agent = Agent::new(parts, registry).map_err(RunError::Start)?;
         let stores = agent.stores();
         let epoch = Epoch::new(SystemClock.unix_seconds(), board.now());
         let view = Arc::new(AgentView::new(stores.clone(), leadership.clone(), epoch));
+        let notices = events.map(|(sink, namespace)| NoticeParts {
+            board: board.clone(),
+            stores: stores.clone(),
+            sink,
+            leadership: leadership.clone(),
+            writes: Arc::clone(&writes),
+            namespace,
+        });
         let sources = Sources {
             identity: identity(settings),
             board: board.clone(),
@@ -198,6 +215,7 @@ impl Running {
             root,
             view,
             stores,
+            _notices: notices.map(Notices::start),
             #[cfg(feature = "demo")]
             board,
         })

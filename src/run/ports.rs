@@ -13,7 +13,7 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use secrecy::ExposeSecret;
 
 use super::RunError;
-use crate::edge::cluster::{ApiObserver, CallLimits, RequestDone};
+use crate::edge::cluster::{ApiObserver, CallLimits, RequestDone, Verb};
 use crate::edge::control_plane::{CallObserver, ControlPlaneAccess, GrpcControlPlane, Timing};
 use crate::edge::wire::Wire;
 use crate::settings::{self, SecretSource, Settings};
@@ -203,11 +203,23 @@ impl Observers {
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(seconds.clone()))?;
         registry.register(Box::new(calls.clone()))?;
+        // Every region says that it is alive, so that this much is always there.
+        calls.with_label_values(&["Heartbeat", "ok"]);
         Ok(Self {
             requests,
             seconds,
             calls,
         })
+    }
+
+    /// Makes the series that every krane has, so that the first request is seen as an increase.
+    pub(super) fn expect(&self, host: &str) {
+        for method in ["GET", "PATCH"] {
+            self.requests.with_label_values(&["200", method, host]);
+        }
+        for verb in [Verb::Apply, Verb::Get, Verb::List, Verb::Watch] {
+            self.seconds.with_label_values(&[verb.name(), host]);
+        }
     }
 
     pub(super) fn api(&self) -> Arc<dyn ApiObserver> {
@@ -234,5 +246,82 @@ impl ApiObserver for Observers {
 impl CallObserver for Observers {
     fn call(&self, method: &'static str, code: &'static str) {
         self.calls.with_label_values(&[method, code]).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::{Registry, TextEncoder};
+
+    use super::{CallObserver as _, Observers};
+    use crate::edge::cluster::{ApiObserver as _, RequestDone, Verb};
+
+    const HOST: &str = "10.0.0.1:443";
+    const VERBS: [Verb; 9] = [
+        Verb::Apply,
+        Verb::Create,
+        Verb::Patch,
+        Verb::Delete,
+        Verb::Get,
+        Verb::Metadata,
+        Verb::List,
+        Verb::ListMetadata,
+        Verb::Watch,
+    ];
+
+    fn series(registry: &Registry) -> Vec<String> {
+        let text = TextEncoder::new().encode_to_string(&registry.gather());
+        let text = text.expect("encodes");
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let names = samples.filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned()));
+        names.collect()
+    }
+
+    /// unkeyed/unkey e891de1317, PR #5683 (A61): what requests are about is in no label.
+    #[test]
+    fn series_of_requests_are_as_many_as_verbs_and_codes() {
+        let registry = Registry::new();
+        let observers = Observers::register(&registry).expect("registers");
+        observers.expect(HOST);
+        let request = |resource, code| {
+            for verb in VERBS {
+                observers.request(&RequestDone {
+                    verb,
+                    resource,
+                    host: HOST,
+                    code,
+                    seconds: 0.1,
+                });
+            }
+        };
+        let all = || {
+            for resource in ["pods", "replicasets", "leases"] {
+                for code in ["200", "404", "<error>"] {
+                    request(resource, code);
+                }
+            }
+            observers.call("Heartbeat", "unavailable");
+        };
+        let of = |family: &str| {
+            let all = series(&registry).into_iter();
+            all.filter(|name| name.starts_with(family)).count()
+        };
+        assert_eq!(of("rest_client_requests_total"), 2, "before the first one");
+        assert_eq!(of("krane_control_plane_requests_total"), 1);
+        all();
+        let once = series(&registry);
+        // Four methods and three codes; the names of verbs fold two of them.
+        assert_eq!(of("rest_client_requests_total"), 12);
+        assert_eq!(of("rest_client_request_duration_seconds_count"), 8);
+        assert_eq!(of("krane_control_plane_requests_total"), 2);
+        all();
+        assert_eq!(series(&registry), once);
+        let is_of_the_host = |name: &&String| name.starts_with("rest_client");
+        let host = format!("host=\"{HOST}\"");
+        assert!(
+            once.iter()
+                .filter(is_of_the_host)
+                .all(|it| it.contains(&host))
+        );
     }
 }

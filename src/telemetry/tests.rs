@@ -14,6 +14,10 @@ use tracing_subscriber::layer::SubscriberExt;
 use super::lines;
 use crate::settings::{FlagValue, LoadInput, Settings};
 
+mod collector;
+mod level;
+mod traces;
+
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<u8>>>);
 
@@ -65,7 +69,7 @@ fn settings(changes: &[(&str, &str)]) -> Settings {
 /// What `speak` writes under these settings.
 fn written(changes: &[(&str, &str)], terminal: bool, speak: impl FnOnce()) -> String {
     let memory = Memory::default();
-    let layer = lines(&settings(changes), terminal, memory.clone()).unwrap();
+    let (layer, _) = lines(&settings(changes), terminal, memory.clone()).unwrap();
     tracing::subscriber::with_default(Registry::default().with(layer), speak);
     let bytes = memory.0.lock().clone();
     String::from_utf8(bytes).unwrap()

@@ -11,6 +11,7 @@ mod cluster_contract;
 mod control_plane;
 mod crash;
 mod drift;
+mod events;
 mod faults;
 mod first;
 mod hostile;

@@ -6,6 +6,7 @@
 )]
 
 mod credentials;
+mod events;
 mod failures;
 mod lists;
 mod logs;

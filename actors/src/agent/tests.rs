@@ -290,7 +290,7 @@ async fn a_heartbeat_that_is_taken_ends_the_waiting_of_every_controller() {
 /// unkeyed/unkey e891de1317, PR #5683 (A61): 24,000 series, most of them always zero.
 #[tokio::test(start_paused = true)]
 async fn series_do_not_grow_with_what_runs() {
-    const WORKLOADS: u64 = 200;
+    const WORKLOADS: u64 = 2_000;
     let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
     let (board, registry) = (StatusBoard::new(), Registry::new());
     let no_lease = (Leadership::default(), None);
@@ -303,39 +303,66 @@ async fn series_do_not_grow_with_what_runs() {
         &registry,
     );
     let stores = agent.stores();
-    let root = agent.start(servers()).await.expect("starts");
-    control_plane.push(wants(1, input("ns", "d1")));
-    until("reported", || control_plane.last_report("d1").is_some()).await;
-    let series = || -> BTreeSet<String> {
+    let scraped = || -> String {
         let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather());
-        let text = text.expect("encodes");
+        text.expect("encodes")
+    };
+    let series = || -> BTreeSet<String> {
+        let text = scraped();
         let samples = text.lines().filter(|line| !line.starts_with('#'));
         let names = samples.filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned()));
         names.collect()
     };
+    let root = agent.start(servers()).await.expect("starts");
+    until("everything runs", || {
+        let all = board.all();
+        all.iter().all(|(_, cell)| cell.occupant().is_some())
+    })
+    .await;
     let before = series();
-    for version in 2..=WORKLOADS {
+    for version in 1..=WORKLOADS {
         control_plane.push(wants(version, input("ns", &format!("d{version}"))));
     }
     until("applied", || {
         stores[0].with(|memory| memory.backlog.cursor() == WORKLOADS)
     })
     .await;
-    for pod in 0..2_000 {
-        let workload = format!("d{}", 1 + pod % WORKLOADS);
+    for pod in 0..WORKLOADS {
+        let workload = format!("d{}", 1 + pod);
         cluster.set_pod("ns", &workload, &format!("p{pod}"), true);
         if pod % 4 == 0 {
             cluster.remove_pod(&format!("p{pod}"));
             cluster.set_pod("ns", &workload, &format!("q{pod}"), true);
         }
     }
+    for version in 1..=200 {
+        let newer = wants(WORKLOADS + version, input("ns", &format!("d{version}")));
+        control_plane.push(newer);
+    }
     until("reported", || {
-        stores[0].with(|memory| memory.view.len().1 == 2_000 && memory.outbox.undelivered() == 0)
+        stores[0].with(|memory| {
+            memory.view.len().1 == 2_000
+                && memory.backlog.cursor() == WORKLOADS + 200
+                && memory.outbox.undelivered() == 0
+        })
     })
     .await;
-    assert_eq!(series(), before);
+    assert_eq!(
+        series(),
+        before,
+        "all of them were there before anything ran"
+    );
     let ours = ["krane_", "controller_runtime_", "workqueue_"];
     let is_ours = |name: &String| ours.iter().any(|prefix| name.starts_with(prefix));
     assert!(before.iter().all(is_ours), "{before:?}");
+    assert!(before.len() < 2_000, "{}", before.len());
+    let text = scraped();
+    for family in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = family.split(' ').next().unwrap_or_default();
+        let help = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("# HELP {name} ")));
+        assert!(help.is_some_and(|help| help.ends_with('.')), "{name}");
+    }
     assert_eq!(root.stop().await, Exit::Stopped);
 }

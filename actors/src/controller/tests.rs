@@ -17,5 +17,7 @@ mod reports;
 mod restored;
 mod resync;
 mod scheduler;
+mod stages;
 mod states;
+mod traces;
 mod upgrades;

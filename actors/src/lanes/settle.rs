@@ -61,7 +61,9 @@ pub(super) async fn settle_as(
         });
         let seconds = context.clock.unix_seconds();
         let rendered = &*wanted(live.as_deref());
-        match drift::decide(rendered, live.as_deref(), fuse.as_ref(), seconds) {
+        let compare = tracing::info_span!("compare", object = %what);
+        let decide = || drift::decide(rendered, live.as_deref(), fuse.as_ref(), seconds);
+        match compare.in_scope(decide) {
             Decision::InPlace => {
                 context.metrics.apply_skipped.inc();
                 return Ok(Settlement {

@@ -17,7 +17,7 @@ struct Family {
     value: fn(&ActorStatus, &StatusCell) -> Option<f64>,
 }
 
-const FAMILIES: [Family; 7] = [
+const FAMILIES: [Family; 8] = [
     Family {
         name: "krane_actor_up",
         help: "Whether the actor takes messages, or the supervisor's children were all started.",
@@ -44,6 +44,12 @@ const FAMILIES: [Family; 7] = [
         help: "Messages waiting or being handled.",
         kind: MetricType::GAUGE,
         value: |_, cell| Some(count(cell.gate()?.depth())),
+    },
+    Family {
+        name: "krane_actor_mailbox_high_water",
+        help: "The most messages that were ever waiting or being handled at once.",
+        kind: MetricType::GAUGE,
+        value: |_, cell| Some(count(cell.gate()?.high_water())),
     },
     Family {
         name: "krane_actor_mailbox_capacity",

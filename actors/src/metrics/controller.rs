@@ -6,6 +6,8 @@ use prometheus::{
     Registry,
 };
 
+use super::reconcile::{ReconcileFamilies, ReconcileMetrics};
+
 /// The metric families all controllers share, labelled by controller.
 #[derive(Clone, Debug)]
 pub struct ControllerFamilies {
@@ -23,6 +25,7 @@ pub struct ControllerFamilies {
     reports: IntCounterVec,
     report_lag: HistogramVec,
     resync_duration: HistogramVec,
+    reconcile: ReconcileFamilies,
 }
 
 impl ControllerFamilies {
@@ -108,6 +111,7 @@ impl ControllerFamilies {
                 "Duration of a pass over all objects.",
                 vec![0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0],
             )?,
+            reconcile: ReconcileFamilies::register(registry)?,
         })
     }
 
@@ -132,6 +136,7 @@ impl ControllerFamilies {
             reports_unreachable: self.reports.with_label_values(&[name, "unreachable"]),
             report_lag: self.report_lag.with_label_values(&[name]),
             resync_duration: self.resync_duration.with_label_values(&[name]),
+            reconcile: self.reconcile.of(controller),
             controller,
         }
     }
@@ -159,6 +164,7 @@ pub struct ControllerMetrics {
     pub reports_unreachable: IntCounter,
     pub report_lag: Histogram,
     pub resync_duration: Histogram,
+    pub reconcile: ReconcileMetrics,
     stream_ends: IntCounterVec,
     controller: Controller,
 }

@@ -7,6 +7,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Counter, MetricFamily, MetricType};
 use prometheus::{IntGaugeVec, Opts};
 
+use super::reconcile::QUEUE;
 use crate::breaker::BreakerState;
 use crate::store::{Memory, Store};
 
@@ -18,7 +19,7 @@ struct Family {
     value: fn(&Memory) -> u64,
 }
 
-const FAMILIES: [Family; 20] = [
+const FAMILIES: [Family; 22] = [
     Family {
         name: "krane_stream_cursor",
         help: "Version the desired-state stream resumes after.",
@@ -146,7 +147,30 @@ const FAMILIES: [Family; 20] = [
         kind: MetricType::COUNTER,
         value: |memory| memory.stream.unknown,
     },
+    Family {
+        name: "workqueue_depth",
+        help: "Keys that wait for a lane.",
+        kind: MetricType::GAUGE,
+        value: |memory| memory.backlog.ready() as u64,
+    },
+    Family {
+        name: "workqueue_adds_total",
+        help: "How often a key became ready for a lane.",
+        kind: MetricType::COUNTER,
+        value: |memory| memory.backlog.adds(),
+    },
 ];
+
+impl Family {
+    /// Each of them has the controller's name as value.
+    fn labels(&self) -> &'static [&'static str] {
+        if self.name.starts_with("workqueue_") {
+            QUEUE
+        } else {
+            &["controller"]
+        }
+    }
+}
 
 /// Reads the stores of all controllers at scrape time.
 #[derive(Debug)]
@@ -160,7 +184,7 @@ impl StoreCollector {
     pub fn new(stores: Vec<Arc<Store>>) -> Result<Self, prometheus::Error> {
         let gauges = FAMILIES
             .iter()
-            .map(|family| IntGaugeVec::new(Opts::new(family.name, family.help), &["controller"]))
+            .map(|family| IntGaugeVec::new(Opts::new(family.name, family.help), family.labels()))
             .collect::<Result<_, _>>()?;
         Ok(Self { stores, gauges })
     }
@@ -175,9 +199,10 @@ impl Collector for StoreCollector {
         for store in &self.stores {
             let values = store.with(|memory| FAMILIES.map(|family| (family.value)(memory)));
             let name = store.controller().name();
-            for (gauge, value) in self.gauges.iter().zip(values) {
+            for ((family, gauge), value) in FAMILIES.iter().zip(&self.gauges).zip(values) {
                 let value = i64::try_from(value).unwrap_or(i64::MAX);
-                gauge.with_label_values(&[name]).set(value);
+                let labels = vec![name; family.labels().len()];
+                gauge.with_label_values(&labels).set(value);
             }
         }
         let mut collected = Vec::with_capacity(FAMILIES.len());

@@ -63,6 +63,7 @@ async fn what_is_published_is_read_at_the_scrape() {
         "krane_actor_panics_total{} 2",
         "krane_actor_hangs_total{} 1",
         "krane_actor_mailbox_depth{} 1",
+        "krane_actor_mailbox_high_water{} 1",
         "krane_actor_mailbox_capacity{} 64",
         "krane_actor_message_wait_seconds_count{} 1",
         "krane_actor_handle_seconds_count{} 1",

@@ -70,6 +70,7 @@ struct World {
     calls: usize,
     most_calls: usize,
     watch_panics: bool,
+    apply_panics: bool,
 }
 
 /// A cluster in memory with just enough of an API server.
@@ -120,6 +121,11 @@ impl FakeCluster {
     /// Reading the next watch panics.
     pub(crate) fn panic_in_next_watch(&self) {
         self.world.lock().watch_panics = true;
+    }
+
+    /// The next apply panics.
+    pub(crate) fn panic_in_next_apply(&self) {
+        self.world.lock().apply_panics = true;
     }
 
     pub(crate) fn lists(&self) -> usize {
@@ -317,6 +323,10 @@ impl Cluster for FakeCluster {
         let is_answered = self.call(Op::Apply(object.reference.clone())).await?;
         let live = {
             let mut world = self.world.lock();
+            assert!(
+                !std::mem::take(&mut world.apply_panics),
+                "as the test wants it"
+            );
             let reference = &object.reference;
             if world.missing.contains(&reference.resource) {
                 return Err(refusal(RefusalClass::KindMissing));

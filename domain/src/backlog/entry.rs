@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::{Class, Urgency};
-use super::{InTrouble, Trouble, TroubleKind};
+use super::{InTrouble, Stages, Trouble, TroubleKind};
 use crate::desired::{Change, State};
 use crate::ids::{Moment, SharedKey, WorkKey};
 use crate::scheduler::Origin;
+use crate::trace::TraceContext;
 
 /// Blockings of one key, each this soon after the last …
 const DISAGREEMENT: Duration = Duration::from_secs(1);
@@ -96,6 +97,8 @@ pub(super) struct Entry {
     pub(super) is_replaced: bool,
     pub(super) look_again: bool,
     pub(super) written_at: Option<Moment>,
+    pub(super) stages: Option<Stages>,
+    pub(super) trace: Option<TraceContext>,
     blocked_at: Option<Moment>,
     blockings: u32,
     failure: Option<Failing>,
@@ -129,7 +132,9 @@ impl Entry {
         self.failure.is_some() && !self.is_transient()
     }
 
-    pub(super) fn replace(&mut self, state: Arc<State>) {
+    pub(super) fn replace(&mut self, state: Arc<State>, now: Moment) {
+        self.stages = Some(Stages::received(state.version, now));
+        self.trace = None;
         self.state = Some(state);
         self.settled = None;
         self.failure = None;

@@ -10,6 +10,8 @@ use crate::planted::{Bug, is_planted};
 
 impl Backlog {
     pub(super) fn make_ready(&mut self, key: &WorkKey, now: Moment) {
+        let before = self.entries.get(key).map(|entry| &entry.phase);
+        let was_ready = matches!(before, Some(Phase::Ready { .. }));
         self.leave_phase(key);
         let Some(urgency) = self.urgency(key) else {
             return;
@@ -26,6 +28,7 @@ impl Backlog {
             since: now,
         };
         self.queue.insert(key, urgency, now);
+        self.adds += u64::from(!was_ready);
     }
 
     /// The place of a key in the order. A shared object has that of the most urgent key that waits

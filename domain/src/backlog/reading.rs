@@ -35,6 +35,11 @@ impl Backlog {
         self.queue.len()
     }
 
+    /// How often a key became ready, since the controller started.
+    pub fn adds(&self) -> u64 {
+        self.adds
+    }
+
     /// Objects with a state that was not brought about yet.
     pub fn unapplied(&self) -> usize {
         self.cursor.unapplied()

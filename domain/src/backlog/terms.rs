@@ -17,7 +17,11 @@ impl Backlog {
             .filter(|key| matches!(key, WorkKey::Shared(_)))
             .cloned()
             .collect();
-        *self = Self::default();
+        *self = Self {
+            // A counter goes on.
+            adds: self.adds,
+            ..Self::default()
+        };
         for key in shared {
             self.look(&key, now);
         }

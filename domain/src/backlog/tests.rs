@@ -9,6 +9,7 @@ use crate::replay::Age;
 
 mod calls;
 mod property;
+mod stages;
 mod terms;
 mod turns;
 

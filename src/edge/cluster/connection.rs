@@ -16,6 +16,7 @@ use kube::client::{AuthError, Body};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
+use tracing::{Instrument as _, Span, field};
 
 use super::access::{AccessError, KubeAccess};
 use super::reply::{Reply, chain};
@@ -175,7 +176,9 @@ impl KubeConnection {
     /// Sends and reads the whole answer, at most `most` bytes of it.
     pub(super) async fn exchange(&self, call: &Call, most: usize) -> Result<Reply, CallError> {
         let timing = Timing::start(self, call);
-        let reply = read_reply(self.send(call).await?, most).await?;
+        let span = timing.span.clone();
+        let reply = async { read_reply(self.send(call).await?, most).await };
+        let reply = reply.instrument(span).await?;
         timing.done(reply.code);
         Ok(reply)
     }
@@ -183,7 +186,7 @@ impl KubeConnection {
     /// Sends and waits for the headers.
     pub(super) async fn start(&self, call: &Call) -> Result<Response<Body>, CallError> {
         let timing = Timing::start(self, call);
-        let response = self.send(call).await?;
+        let response = self.send(call).instrument(timing.span.clone()).await?;
         timing.done(response.status().as_u16());
         Ok(response)
     }
@@ -321,12 +324,28 @@ fn is_caused_by<E: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&error| error.source()).any(<dyn Error>::is::<E>)
 }
 
+/// The span of a request on somebody's behalf; what nobody asked for is in no trace.
+fn span_of(call: &Call) -> Span {
+    if Span::current().is_none() {
+        return Span::none();
+    }
+    tracing::info_span!(
+        "request",
+        otel.kind = "client",
+        verb = call.verb.name(),
+        resource = call.resource,
+        code = field::Empty,
+        otel.status_code = field::Empty,
+    )
+}
+
 /// Reports a request once, also when its future is dropped half-way.
 struct Timing<'a> {
     connection: &'a KubeConnection,
     verb: Verb,
     resource: &'static str,
     start: Instant,
+    span: Span,
     is_done: bool,
 }
 
@@ -338,6 +357,7 @@ impl<'a> Timing<'a> {
             verb: call.verb,
             resource: call.resource,
             start,
+            span: span_of(call),
             is_done: false,
         }
     }
@@ -348,6 +368,10 @@ impl<'a> Timing<'a> {
     }
 
     fn report(&self, code: &str) {
+        self.span.record("code", code);
+        if !code.starts_with(['2', '3']) {
+            self.span.record("otel.status_code", "ERROR");
+        }
         self.connection.observer.request(&RequestDone {
             verb: self.verb,
             resource: self.resource,

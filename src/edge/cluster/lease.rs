@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use super::reply::json_problem;
 use super::request::push_query;
 use super::{
-    Call, CallLimits, CallTimeouts, JSON, KubeCalls, KubeConnection, Reply, Verb, lease_path,
+    Call, CallLimits, CallTimeouts, JSON, KubeCalls, KubeConnection, MERGE_PATCH, Reply, Verb,
+    lease_path,
 };
 
-const MERGE_PATCH: &str = "application/merge-patch+json";
 const PLURAL: &str = "leases";
 /// Requests in flight.
 const MOST: usize = 8;

@@ -169,6 +169,18 @@ pub(super) fn lease_path(namespace: &str, name: Option<&str>) -> Result<String, 
     Ok(path)
 }
 
+/// Path of the Event of this name, or of all in this namespace.
+pub(super) fn event_path(namespace: &str, name: Option<&str>) -> Result<String, Refusal> {
+    let mut path = "/apis/events.k8s.io/v1/namespaces/".to_owned();
+    push_segment(&mut path, "namespace", namespace)?;
+    path.push_str("/events");
+    if let Some(name) = name {
+        path.push('/');
+        push_segment(&mut path, "name", name)?;
+    }
+    Ok(path)
+}
+
 /// Path of one object.
 pub(super) fn object_path(object: &ObjectRef) -> Result<String, Refusal> {
     let mut path = collection_path(object.resource, Some(&object.namespace))?;

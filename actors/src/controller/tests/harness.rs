@@ -30,6 +30,7 @@ pub(super) struct World {
     pub(super) workers: ControllerWorkers,
     pub(super) board: StatusBoard,
     pub(super) is_region_known: Arc<AtomicBool>,
+    registry: Registry,
     tree: Option<(ActorCell, Receiver<End>)>,
 }
 
@@ -75,6 +76,13 @@ impl World {
         Self::start_with(choices, FakeCluster::default(), FakeControlPlane::default()).await
     }
 
+    /// What it counts.
+    pub(super) fn scrape(&self) -> String {
+        prometheus::TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .expect("encodes")
+    }
+
     /// Everything of these states is applied.
     pub(super) async fn that_applied(controller: Controller, states: &[State]) -> Self {
         let world = Self::of(controller).await;
@@ -95,7 +103,8 @@ impl World {
     ) -> Self {
         let board = StatusBoard::new();
         let is_region_known = Arc::new(AtomicBool::new(true));
-        let families = ControllerFamilies::register(&Registry::new()).expect("registers");
+        let registry = Registry::new();
+        let families = ControllerFamilies::register(&registry).expect("registers");
         let parts = ControllerParts {
             controller: choices.controller,
             rules: choices.rules,
@@ -126,6 +135,7 @@ impl World {
             workers,
             board,
             is_region_known,
+            registry,
             tree: None,
         };
         world.boot().await;

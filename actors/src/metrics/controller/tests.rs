@@ -26,6 +26,7 @@ fn every_field_is_scraped_under_its_own_name() {
         reports_unreachable,
         report_lag,
         resync_duration,
+        reconcile: _,
         stream_ends: _,
         controller: _,
     } = &metrics;

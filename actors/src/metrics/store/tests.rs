@@ -34,6 +34,9 @@ fn what_the_store_keeps_is_scraped_and_its_totals_are_counters() {
         "krane_states_unknown_total{controller=\"deployments\"} 5",
         "krane_watches_broken{controller=\"deployments\"} 0",
         "# TYPE krane_stream_cursor gauge",
+        "workqueue_depth{controller=\"deployments\",name=\"deployments\"} 0",
+        "# TYPE workqueue_adds_total counter",
+        "workqueue_adds_total{controller=\"deployments\",name=\"deployments\"} 0",
         "krane_stream_cursor{controller=\"deployments\"} 0",
     ] {
         assert!(text.contains(line), "{line} is missing in:\n{text}");

@@ -65,6 +65,24 @@ async fn a_dying_mailbox_gives_all_its_places_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn how_long_messages_wait_and_take_is_published() {
+    let rig = Rig::new();
+    let _top = rig.start(parking(vec![rig.leaf("root/a")])).await;
+    until("up", || rig.is_up("root/a")).await;
+    let second = Duration::from_secs(1);
+    rig.tell("root/a", Tell::Slow(3 * second));
+    rig.tell("root/a", Tell::Work);
+    until("worked", || rig.count("work a") == 1).await;
+    until("idle", || rig.address("root/a").gate().depth() == 0).await;
+    let cell = rig.board.find("root/a").expect("published");
+    let timing = cell.timing();
+    assert!(timing.last_wait >= 3 * second, "{timing:?}");
+    assert!(timing.last_handle < second, "{timing:?}");
+    assert!(timing.mean_handle >= second, "{timing:?}");
+    assert_eq!(cell.gate().expect("a worker").high_water(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn timers_end_with_the_incarnation_that_set_them() {
     let rig = Rig::new();
     rig.script("root/a", |script| {

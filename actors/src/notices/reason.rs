@@ -1,0 +1,173 @@
+//! What of all that happens is told as an Event, and in which words.
+
+use krane_domain::backlog::TroubleKind;
+use krane_domain::ids::WorkKey;
+
+use crate::events::Happening;
+
+/// Why an Event is made: a closed set, in the style of Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// An apply failed and is tried again soon.
+    ApplyFailed,
+    /// Permissions, admission or a foreign object stand in the way.
+    ApplyRefused,
+    /// The state is at fault and set aside.
+    Quarantined,
+    /// A person put the object on hold.
+    OnHold,
+    /// It is as wanted again.
+    Recovered,
+    /// Its pods cannot start.
+    PodsCannotStart,
+    /// The control plane does not know it, and it is not deleted.
+    DeleteHeld,
+    /// A person allowed deletions that were held.
+    DeletesAllowed,
+    /// A person asked for something else.
+    Asked,
+}
+
+impl Reason {
+    /// The word in the Event.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ApplyFailed => "ApplyFailed",
+            Self::ApplyRefused => "ApplyRefused",
+            Self::Quarantined => "Quarantined",
+            Self::OnHold => "OnHold",
+            Self::Recovered => "Recovered",
+            Self::PodsCannotStart => "PodsCannotStart",
+            Self::DeleteHeld => "DeleteHeld",
+            Self::DeletesAllowed => "DeletesAllowed",
+            Self::Asked => "Asked",
+        }
+    }
+
+    /// What krane was about to do, or did.
+    pub const fn action(self) -> &'static str {
+        match self {
+            Self::ApplyFailed
+            | Self::ApplyRefused
+            | Self::Quarantined
+            | Self::OnHold
+            | Self::Recovered => "Apply",
+            Self::PodsCannotStart => "Observe",
+            Self::DeleteHeld | Self::DeletesAllowed => "Delete",
+            Self::Asked => "Operate",
+        }
+    }
+
+    /// Whether somebody should look.
+    pub const fn is_warning(self) -> bool {
+        match self {
+            Self::ApplyFailed
+            | Self::ApplyRefused
+            | Self::Quarantined
+            | Self::PodsCannotStart
+            | Self::DeleteHeld => true,
+            Self::OnHold | Self::Recovered | Self::DeletesAllowed | Self::Asked => false,
+        }
+    }
+
+    /// Whether it tells how an apply went: the next one of these makes it untrue.
+    pub(super) const fn is_of_apply(self) -> bool {
+        match self {
+            Self::ApplyFailed
+            | Self::ApplyRefused
+            | Self::Quarantined
+            | Self::OnHold
+            | Self::Recovered => true,
+            Self::PodsCannotStart | Self::DeleteHeld | Self::DeletesAllowed | Self::Asked => {
+                false
+            },
+        }
+    }
+}
+
+/// What something is told about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// One key.
+    Key(WorkKey),
+    /// Whatever the controller's brake holds.
+    Held,
+    /// krane itself.
+    Agent,
+}
+
+/// What is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) about: About,
+    pub(super) reason: Reason,
+    pub(super) note: String,
+}
+
+/// The words for this happening, if it is one that is told.
+pub(super) fn said(what: &Happening) -> Option<Said> {
+    let (about, reason, note) = match what {
+        Happening::Troubled { key, trouble, .. } => {
+            let reason = match trouble.kind {
+                TroubleKind::Quarantined => Reason::Quarantined,
+                TroubleKind::Misconfigured => Reason::ApplyRefused,
+                TroubleKind::Transient => Reason::ApplyFailed,
+                TroubleKind::Held => Reason::OnHold,
+                // It comes by itself: an object that is on its way out, a kind that is installed.
+                TroubleKind::Waiting => return None,
+            };
+            (About::Key(key.clone()), reason, trouble.to_string())
+        }
+        Happening::Recovered { key, attempts } => {
+            let note = format!("{key} is as wanted again, after {attempts} attempts that failed");
+            (About::Key(key.clone()), Reason::Recovered, note)
+        }
+        // The kubelet's own words are left out: they may quote what a container was started with.
+        Happening::PodsCannotStart { key, .. } => (
+            About::Key(WorkKey::Workload(key.clone())),
+            Reason::PodsCannotStart,
+            "its pods cannot start; look at the Events of its pods".to_owned(),
+        ),
+        Happening::DeletesHeld { found } => (
+            About::Held,
+            Reason::DeleteHeld,
+            format!(
+                "the control plane does not know this object and {} more; none of them is deleted; \
+                 to let them go: krane allow-deletes",
+                found.saturating_sub(1)
+            ),
+        ),
+        Happening::DeletesAllowed { objects } => (
+            About::Agent,
+            Reason::DeletesAllowed,
+            format!("a person allowed the deletion of {objects} objects that was held"),
+        ),
+        Happening::Asked { action, key } => (
+            key.as_ref().map_or(About::Agent, |key| {
+                About::Key(WorkKey::Workload(key.clone()))
+            }),
+            Reason::Asked,
+            format!("a person asked krane: {action}"),
+        ),
+        Happening::Applied { .. }
+        | Happening::Deleted { .. }
+        | Happening::Repaired { .. }
+        | Happening::StreamOpened { .. }
+        | Happening::StreamEnded { .. }
+        | Happening::Reported { .. }
+        | Happening::ReportFailed { .. }
+        | Happening::ReportsRecovered
+        | Happening::BreakerOpened
+        | Happening::ResyncChanged { .. }
+        | Happening::Disowned { .. }
+        | Happening::LeaseWon
+        | Happening::LeaseLost { .. }
+        | Happening::ActorFailed { .. }
+        | Happening::ActorRestarted { .. } => return None,
+    };
+    Some(Said {
+        about,
+        reason,
+        note,
+    })
+}
