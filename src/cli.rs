@@ -31,7 +31,7 @@ use clap::{Parser, Subcommand};
 
 use crate::settings::LoadInput;
 use crate::version;
-use act::{Hold, Resync, Retry, Writes};
+use act::{Hold, LogLevel, Resync, Retry, Writes};
 use allow_deletes::AllowDeletes;
 use check::Check;
 use check_config::CheckConfig;
@@ -90,6 +90,8 @@ enum Verb {
     Hold(Hold),
     /// Stop all writes, or allow them again.
     Writes(Writes),
+    /// Change the level of log lines.
+    LogLevel(LogLevel),
     /// Let go of the deletions that the brake holds.
     AllowDeletes(AllowDeletes),
     /// Look after the vault.
@@ -149,6 +151,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::Writes(writes),
         }) => writes.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::LogLevel(level),
+        }) => level.execute(&terminal),
         Ok(Cli {
             verb: Verb::AllowDeletes(allow),
         }) => allow.execute(&terminal),

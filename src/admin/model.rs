@@ -30,7 +30,7 @@ pub use lease::LeaseView;
 pub use listing::{ListQuery, Listing, PAGE, Sort};
 pub use object::{ChainStep, DifferenceView, ForeignView, ObjectView, PartView};
 pub use time::{Epoch, Stamp};
-pub use tree::{ActorView, ErrorView, MailboxView};
+pub use tree::{ActorView, ErrorView, MailboxView, TimingView};
 pub use workloads::{PodView, ReportView, WorkloadView};
 
 use crate::rpc::health::HealthView;

@@ -57,6 +57,11 @@ pub enum Action {
         /// Until when, RFC 3339, at most 24 hours ahead; absent to end a hold.
         until: Option<String>,
     },
+    /// Write log lines of this level from now on, until the process ends.
+    LogLevel {
+        /// Such as `debug`, or `warn,krane=debug`.
+        level: String,
+    },
     /// Stop all writes of this process, or allow them again; until it ends.
     Writes {
         /// Whether they are allowed.
@@ -82,6 +87,9 @@ pub enum ActError {
     /// Policies are never on hold (D22c).
     #[error("network policies cannot be held: without them traffic would flow as it likes")]
     Policy,
+    /// The level is none, or lines are not written by krane's own telemetry.
+    #[error("the level of log lines stays as it is: {0}")]
+    Level(String),
     /// The API server did not take it.
     #[error("the API server refused it: {0}")]
     Refused(String),
@@ -92,7 +100,7 @@ impl ActError {
         match self {
             Self::Off => StatusCode::FORBIDDEN,
             Self::NoController | Self::NoObject(_) => StatusCode::NOT_FOUND,
-            Self::NoKey | Self::Policy => StatusCode::BAD_REQUEST,
+            Self::NoKey | Self::Policy | Self::Level(_) => StatusCode::BAD_REQUEST,
             Self::Refused(_) => StatusCode::BAD_GATEWAY,
         }
     }
@@ -191,6 +199,7 @@ impl Hands {
                 workload,
                 until,
             } => self.hold(controller, workload, until.as_deref()).await,
+            Action::LogLevel { level } => log_level(level),
             Action::Writes { on } => Ok(self.write(*on)),
         }
     }
@@ -242,6 +251,18 @@ impl Hands {
         }
         Ok(meant)
     }
+}
+
+fn log_level(level: &str) -> Result<String, ActError> {
+    let handle = crate::telemetry::level()
+        .ok_or_else(|| ActError::Level("this process writes no lines".to_owned()))?;
+    let before = handle.get();
+    let set = handle.set(level);
+    set.map_err(|error| ActError::Level(crate::words::chain(&error)))?;
+    Ok(format!(
+        "log lines are written at {}, before at {before}",
+        handle.get()
+    ))
 }
 
 fn key(workload: &str) -> Result<ObjectKey, ActError> {

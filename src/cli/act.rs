@@ -1,4 +1,4 @@
-//! `krane resync`, `krane retry`, `krane hold` and `krane writes`
+//! `krane resync`, `krane retry`, `krane hold`, `krane writes` and `krane log-level`
 
 use std::process::ExitCode;
 
@@ -71,6 +71,19 @@ pub(super) struct Writes {
     /// Whether krane may write.
     #[arg(value_enum)]
     switch: Switch,
+
+    #[command(flatten)]
+    admin: AdminFlags,
+}
+
+/// Changes the level of the running krane's log lines, until that process ends.
+///
+/// Needs admin.actions, and its token.
+#[derive(Debug, Args)]
+pub(super) struct LogLevel {
+    /// Such as debug, or warn,krane=debug.
+    #[arg(value_name = "LEVEL")]
+    level: String,
 
     #[command(flatten)]
     admin: AdminFlags,
@@ -149,6 +162,13 @@ impl Hold {
             });
             act(&self.admin, terminal, action).await
         })
+    }
+}
+
+impl LogLevel {
+    pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
+        let action = json!({"action": "log_level", "level": self.level});
+        block_on("krane::act", terminal, act(&self.admin, terminal, action))
     }
 }
 

@@ -78,9 +78,7 @@ impl Reason {
             | Self::Quarantined
             | Self::OnHold
             | Self::Recovered => true,
-            Self::PodsCannotStart | Self::DeleteHeld | Self::DeletesAllowed | Self::Asked => {
-                false
-            },
+            Self::PodsCannotStart | Self::DeleteHeld | Self::DeletesAllowed | Self::Asked => false,
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use krane_domain::backlog::{InTrouble, Standing};
+use krane_domain::backlog::{InTrouble, Stages, Standing};
 use krane_domain::desired::Change;
 use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::kinds::Desired;
@@ -102,6 +102,8 @@ pub struct WorkloadSnapshot {
     pub is_held: bool,
     /// What the control plane was told.
     pub told: Option<Told>,
+    /// How far the newest version has come, and when.
+    pub stages: Option<Stages>,
 }
 
 impl Store {
@@ -188,5 +190,6 @@ pub(super) fn workload(memory: &Memory, key: &ObjectKey) -> Option<WorkloadSnaps
         config_error: memory.config_errors.get(key).cloned(),
         is_held: memory.brake.held().contains(key),
         told: memory.outbox.told(&key.name),
+        stages: memory.backlog.stages(key),
     })
 }

@@ -216,7 +216,7 @@ fn known(version: u64) -> Option<u64> {
 }
 
 /// A short time in words.
-fn brief(time: Duration) -> String {
+pub(super) fn brief(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{} ms", time.as_millis())
     } else if time < Duration::from_secs(120) {

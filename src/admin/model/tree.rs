@@ -1,6 +1,8 @@
 //! The supervision tree as it is.
 
-use krane_actors::status::{Activity, ActorStatus, StatusCell};
+use std::time::Duration;
+
+use krane_actors::status::{Activity, ActorStatus, StatusCell, Timing};
 use krane_actors::store::ControllerSnapshot;
 use krane_actors::supervisor::Strategy;
 use krane_actors::tree::{Kind, Node, TREE};
@@ -51,6 +53,8 @@ pub struct ActorView {
     pub parked: bool,
     /// Its mailbox; supervisors have none.
     pub mailbox: Option<MailboxView>,
+    /// How long its messages wait and take; supervisors and whoever handled none have none.
+    pub timing: Option<TimingView>,
     /// Why it last went down, kept after recovery.
     pub last_error: Option<ErrorView>,
     /// The breaker of the controller that begins here.
@@ -64,6 +68,33 @@ pub struct MailboxView {
     pub depth: usize,
     /// Messages from outside that may wait at once.
     pub capacity: usize,
+    /// The most that waited since the process began.
+    pub high_water: usize,
+}
+
+/// How long messages of one actor wait and take, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TimingView {
+    /// The last one in the mailbox.
+    pub last_wait_ms: f64,
+    /// The last one in its handler.
+    pub last_handle_ms: f64,
+    /// On average in the mailbox.
+    pub mean_wait_ms: f64,
+    /// On average in its handler.
+    pub mean_handle_ms: f64,
+}
+
+impl TimingView {
+    fn of(timing: Timing) -> Self {
+        let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+        Self {
+            last_wait_ms: millis(timing.last_wait),
+            last_handle_ms: millis(timing.last_handle),
+            mean_wait_ms: millis(timing.mean_wait),
+            mean_handle_ms: millis(timing.mean_handle),
+        }
+    }
 }
 
 /// Why an actor went down.
@@ -153,7 +184,10 @@ impl Walk<'_> {
             mailbox: cell.gate().map(|gate| MailboxView {
                 depth: gate.depth(),
                 capacity: gate.capacity(),
+                high_water: gate.high_water(),
             }),
+            timing: (cell.gate().is_some() && status.handled > 0)
+                .then(|| TimingView::of(cell.timing())),
             last_error: status.last_failure.as_ref().map(|failure| ErrorView {
                 at: epoch.at(failure.at),
                 kind: failure.kind,

@@ -155,6 +155,15 @@ async fn a_hold_is_written_on_the_object_and_ended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_level_that_cannot_be_changed_is_said_so() {
+    let world = World::with_actions(TOKEN);
+    let (status, told) = act(&world, json!({"action": "log_level", "level": "debug"})).await;
+    // These tests write no lines by krane's telemetry; its own tests change the level.
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(told["error"].as_str().unwrap().contains("stays as it is"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_actor_that_is_down_is_not_said_to_have_heard() {
     let world = World::with_actions(TOKEN);
     let (status, told) = act(&world, json!({"action": "resync"})).await;

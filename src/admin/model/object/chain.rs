@@ -1,9 +1,10 @@
 //! From what was wanted to what the control plane was told: when, and why not yet.
 
 use krane_actors::store::WorkloadExplanation;
-use krane_domain::backlog::Standing;
+use krane_domain::backlog::{Stages, Standing};
 use serde::Serialize;
 
+use super::super::events::brief;
 use super::super::{Epoch, Level, Stamp, WorkloadView};
 use super::PartView;
 
@@ -45,14 +46,46 @@ pub(super) fn of(
     objects: &[PartView],
     epoch: &Epoch,
 ) -> Vec<ChainStep> {
-    let mut steps = vec![wanted(workload)];
+    let stages = explained.workload.stages;
+    let stages = stages.filter(|stages| stages.version == workload.version);
+    let mut steps = vec![wanted(workload).at(stages.map(|it| epoch.at(it.received)))];
     steps.extend(needs(objects));
-    steps.push(applied(&explained.workload.standing, workload, epoch));
+    let mut written = applied(&explained.workload.standing, workload, epoch);
+    written.text += &stages.map(took_to_apply).unwrap_or_default();
+    steps.push(written);
     if workload.replicas.is_some() || workload.pod_count > 0 {
         steps.push(pods(workload));
     }
-    steps.extend(reported(workload));
+    let mut told = reported(workload);
+    if let (Some(step), Some(stages)) = (&mut told, stages) {
+        step.text += &took_to_report(stages);
+    }
+    steps.extend(told);
     steps
+}
+
+/// How long the version waited for a lane, and how long the lane took.
+fn took_to_apply(stages: Stages) -> String {
+    let Some(started) = stages.started else {
+        return String::new();
+    };
+    let waited = brief(started.saturating_sub(stages.received));
+    match stages.applied {
+        Some(applied) => {
+            let took = brief(applied.saturating_sub(started));
+            format!("; waited {waited}, took {took}")
+        }
+        None => format!("; waited {waited}"),
+    }
+}
+
+/// How long after that the control plane knew.
+fn took_to_report(stages: Stages) -> String {
+    let times = stages.applied.zip(stages.reported);
+    times.map_or_else(String::new, |(applied, reported)| {
+        let lag = brief(reported.saturating_sub(applied));
+        format!("; first after {lag}")
+    })
 }
 
 fn wanted(workload: &WorkloadView) -> ChainStep {
