@@ -180,7 +180,7 @@ async fn kubernetes(settings: &Settings) -> Vec<Finding> {
     }
     let date = greeting.date.as_deref().and_then(judge::moment);
     findings.push(judge::clock(clock, "the API server", date, between));
-    let facts = cluster::look(&connection, settings).await;
+    let facts = Box::pin(cluster::look(&connection, settings)).await;
     let wanted = Wanted {
         is_cilium_required: settings.cilium.required,
         storage_class: &settings.storage_class_name,

@@ -19,7 +19,6 @@ mod secret;
 mod substitute;
 mod tree;
 mod types;
-mod unused;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -39,7 +38,6 @@ pub use types::{
     ByteSize, LogFormat, LogLevel, ProbePaths, Region, ReplaceOutdatedPods, ReportAddress,
     UpgradesMode, Url, WritesMode,
 };
-pub use unused::{SetInVain, UNUSED, UnusedKey};
 
 use layer::Layers;
 use reader::Reader;
@@ -381,8 +379,6 @@ pub struct Loaded {
     pub settings: Settings,
     /// Every key with its value and origin, secrets masked.
     pub effective: Effective,
-    /// What was set and has no effect in this version.
-    pub in_vain: Vec<SetInVain>,
     /// Variables that look like ours and are not.
     pub misspelt: Vec<Misspelt>,
 }
@@ -407,14 +403,12 @@ impl Loaded {
         let settings = assemble::settings(&mut reader, input);
         let (tree, problems) = reader.finish();
         let effective = Effective::of(&tree);
-        let in_vain = unused::set_in_vain(&effective, &Effective::of_defaults());
         let problems = problem::without_consequences(problems);
         let misspelt = flat::misspelt(&input.env);
         match settings {
             Ok(settings) if problems.is_empty() => Ok(Self {
                 settings,
                 effective,
-                in_vain,
                 misspelt,
             }),
             Ok(_) | Err(_) => Err(InvalidSettings {

@@ -124,10 +124,8 @@ impl Operator {
 
     fn asked(&self, action: &'static str, key: Option<ObjectKey>) {
         let controller = self.controller().name();
-        match &key {
-            Some(key) => tracing::warn!(controller, action, %key, "a person asked for this"),
-            None => tracing::warn!(controller, action, "a person asked for this"),
-        }
+        let workload = key.as_ref().map(ToString::to_string);
+        tracing::warn!(controller, action, workload, "a person asked for this");
         self.tell(Happening::Asked { action, key });
     }
 

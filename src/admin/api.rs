@@ -117,13 +117,11 @@ async fn workload(
 ) -> Response {
     let key = ObjectKey::new(namespace, name);
     let sources = state.feed.sources();
-    match sources.object(&state.feed.view(), &controller, &key) {
-        Some(object) => Json(object).into_response(),
-        None => {
-            let error = json!({"error": format!("{controller} want nothing of {key}")});
-            (StatusCode::NOT_FOUND, Json(error)).into_response()
-        }
+    if let Some(object) = sources.object(&state.feed.view(), &controller, &key) {
+        return Json(object).into_response();
     }
+    let error = json!({"error": format!("{controller} want nothing of {key}")});
+    (StatusCode::NOT_FOUND, Json(error)).into_response()
 }
 
 async fn history(State(state): State<ApiState>) -> Response {

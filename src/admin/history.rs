@@ -110,7 +110,7 @@ impl History {
                 Line {
                     controller: controller.map(Controller::name),
                     what,
-                    now: values.clone().last().map_or(0, |(_, value)| value),
+                    now: values.clone().next_back().map_or(0, |(_, value)| value),
                     highest: highest.map_or(0, |(_, value)| value),
                     highest_at: highest.map(|(at, _)| sources.epoch.at(at)),
                     samples: values

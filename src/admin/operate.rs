@@ -119,12 +119,13 @@ pub(super) fn router(hands: Hands) -> Router {
         .with_state(hands)
 }
 
-fn is_confirmed(headers: &HeaderMap, (header, value): (&str, &str)) -> Result<(), Response> {
+/// The refusal of a request without this header.
+fn unconfirmed(headers: &HeaderMap, (header, value): (&str, &str)) -> Option<Response> {
     if headers.get(header).is_some_and(|given| given == value) {
-        return Ok(());
+        return None;
     }
     let error = format!("send the header {header}: {value}");
-    Err((StatusCode::FORBIDDEN, Json(json!({"error": error}))).into_response())
+    Some((StatusCode::FORBIDDEN, Json(json!({"error": error}))).into_response())
 }
 
 async fn allow(
@@ -132,7 +133,7 @@ async fn allow(
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    if let Err(refused) = is_confirmed(&headers, CONFIRMATION) {
+    if let Some(refused) = unconfirmed(&headers, CONFIRMATION) {
         return refused;
     }
     let mut all = hands.operators.iter();
@@ -150,7 +151,7 @@ async fn act(
     headers: HeaderMap,
     Json(action): Json<Action>,
 ) -> Response {
-    if let Err(refused) = is_confirmed(&headers, ACTION) {
+    if let Some(refused) = unconfirmed(&headers, ACTION) {
         return refused;
     }
     match hands.act(&action).await {

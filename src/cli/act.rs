@@ -122,13 +122,13 @@ async fn act(admin: &AdminFlags, terminal: &Terminal, action: Value) -> Result<E
 impl Resync {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
         let action = json!({"action": "resync", "controller": self.controller});
-        block_on("krane::act", terminal, act(&self.admin, terminal, action))
+        block_on(terminal, act(&self.admin, terminal, action))
     }
 }
 
 impl Retry {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on("krane::act", terminal, async {
+        block_on(terminal, async {
             let action = match &self.named {
                 Some(named) => {
                     let found = named.find(&self.admin).await?;
@@ -148,7 +148,7 @@ impl Retry {
 
 impl Hold {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on("krane::act", terminal, async {
+        block_on(terminal, async {
             let found = self.named.find(&self.admin).await?;
             // By krane's own clock, which is the one that the hold is read by.
             let taken: super::told::Taken = self.admin.get("/api/v1/health").await?;
@@ -168,13 +168,13 @@ impl Hold {
 impl LogLevel {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
         let action = json!({"action": "log_level", "level": self.level});
-        block_on("krane::act", terminal, act(&self.admin, terminal, action))
+        block_on(terminal, act(&self.admin, terminal, action))
     }
 }
 
 impl Writes {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
         let action = json!({"action": "writes", "on": self.switch == Switch::On});
-        block_on("krane::act", terminal, act(&self.admin, terminal, action))
+        block_on(terminal, act(&self.admin, terminal, action))
     }
 }

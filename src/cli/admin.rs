@@ -62,6 +62,18 @@ pub(super) enum AskError {
 }
 
 impl AskError {
+    /// What docs/errors.md has it under.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Runtime(_) => "krane::admin::threads",
+            Self::Token { .. } | Self::TokenForm(_) => "krane::admin::token",
+            Self::Unreachable { .. } => "krane::admin::unreachable",
+            Self::Refused { .. } => "krane::admin::refused",
+            Self::Answer(_) => "krane::admin::answer",
+            Self::NoSuch(_) => "krane::admin::no_such",
+        }
+    }
+
     const fn code(&self) -> u8 {
         match self {
             Self::Refused {
@@ -107,7 +119,6 @@ impl AskError {
 
 /// Runs what asks krane to its end, and tells what went wrong.
 pub(super) fn block_on(
-    code: &'static str,
     terminal: &Terminal,
     asking: impl Future<Output = Result<ExitCode, AskError>>,
 ) -> ExitCode {
@@ -119,9 +130,15 @@ pub(super) fn block_on(
         Err(error) => Err(AskError::Runtime(error)),
     };
     done.unwrap_or_else(|error| {
-        terminal.failure(code, &error.to_string(), &[], &error.help());
+        terminal.failure(error.name(), &error.to_string(), &[], &error.help());
         ExitCode::from(error.code())
     })
+}
+
+/// Waits between two looks; whoever has seen enough interrupts the process.
+#[expect(clippy::disallowed_methods, reason = "no actor waits here")]
+pub(super) async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
 }
 
 impl AdminFlags {

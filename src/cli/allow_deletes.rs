@@ -38,7 +38,7 @@ struct Allowed {
 
 impl AllowDeletes {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on("krane::allow_deletes", terminal, self.run(terminal))
+        block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {

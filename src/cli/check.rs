@@ -130,12 +130,6 @@ fn of_configuration(loaded: &Loaded) -> Vec<Finding> {
             vec![failed.fix(failure.help)]
         }
     };
-    findings.extend(loaded.in_vain.iter().map(|vain| {
-        let message = format!("{} has no effect: {}", vain.key.path, vain.key.missing);
-        Finding::warn(group, check, "krane::config::no_effect", message)
-            .because(format!("it is set by {}", vain.origin))
-            .fix("leave it out")
-    }));
     findings.extend(loaded.misspelt.iter().map(|misspelt| {
         let message = format!("{} has no effect", misspelt.name);
         Finding::warn(group, check, "krane::config::misspelt", message)

@@ -38,7 +38,6 @@ impl CheckConfig {
         let printed = self
             .print
             .then(|| terminal.data(&loaded.effective.to_string()));
-        terminal.set_in_vain(&loaded.in_vain);
         terminal.misspelt(&loaded.misspelt);
         if let Err(failure) = crate::run::check(&loaded.settings) {
             return Failure::from(failure).tell(terminal);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::admin::{AdminFlags, AskError, block_on};
+use super::admin::{AdminFlags, AskError, block_on, pause};
 use super::exit;
 use super::named::{escaped, fetch};
 use super::output::{Terminal, printable};
@@ -50,7 +50,7 @@ enum Output {
 
 impl Events {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on("krane::events", terminal, self.run(terminal))
+        block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
@@ -76,7 +76,9 @@ impl Events {
                     let all = all.iter().zip(&shown.events).filter(|(_, it)| is_shown(it));
                     let all: Vec<&Value> = all.map(|(raw, _)| raw).rev().collect();
                     if is_watched {
-                        all.iter().map(|event| format!("{event}\n")).collect()
+                        all.iter().fold(String::new(), |text, event| {
+                            text + &event.to_string() + "\n"
+                        })
                     } else {
                         let list =
                             json!({"apiVersion": "krane/v1", "kind": "EventList", "items": all});
@@ -90,7 +92,7 @@ impl Events {
             if !self.watch {
                 return Ok(ExitCode::from(exit::OK));
             }
-            tokio::time::sleep(EVERY).await;
+            pause(EVERY).await;
         }
     }
 

@@ -54,7 +54,7 @@ enum Output {
 
 impl Explain {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on("krane::explain", terminal, self.run(terminal))
+        block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
@@ -174,7 +174,7 @@ fn differences(part: &told::Part) -> String {
 
 impl Diff {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on("krane::diff", terminal, self.run(terminal))
+        block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {

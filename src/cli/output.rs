@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use super::exit;
-use crate::settings::{InvalidSettings, Misspelt, SetInVain};
+use crate::settings::{InvalidSettings, Misspelt};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
@@ -70,17 +70,6 @@ impl Terminal {
     pub(super) fn note(&self, text: &str) {
         let mark = self.paint(YELLOW, "!");
         Self::chatter(&format!("{mark} {text}\n"));
-    }
-
-    /// One line for each setting that has no effect.
-    pub(super) fn set_in_vain(&self, in_vain: &[SetInVain]) {
-        let mark = self.paint(YELLOW, "!");
-        for SetInVain { key, origin } in in_vain {
-            Self::chatter(&format!(
-                "{mark} {} has no effect in this version: {}; from {origin}\n",
-                key.path, key.missing
-            ));
-        }
     }
 
     /// One line for each variable that was most likely meant to be one of ours.

@@ -14,7 +14,7 @@ use super::output::Terminal;
 use crate::observe::Summary;
 use crate::rpc::bind::Listeners;
 use crate::run::RunError;
-use crate::settings::{LoadInput, Loaded, Misspelt, SetInVain};
+use crate::settings::{LoadInput, Loaded, Misspelt};
 use crate::telemetry;
 use crate::words::chain;
 
@@ -154,10 +154,7 @@ async fn run(
     observation: Option<&Observation>,
 ) -> Result<Option<Summary>, Failure> {
     let Loaded {
-        settings,
-        in_vain,
-        misspelt,
-        ..
+        settings, misspelt, ..
     } = loaded;
     let listeners = Listeners::bind(&settings).await.map_err(|error| Failure {
         code: exit::UNAVAILABLE,
@@ -173,9 +170,6 @@ async fn run(
         sentence: error.to_string(),
         help: "correct the observability settings".to_owned(),
     })?;
-    for SetInVain { key, origin } in &in_vain {
-        tracing::warn!(key = key.path, %origin, "a setting has no effect: {}", key.missing);
-    }
     for Misspelt { name, meant } in &misspelt {
         tracing::warn!(
             name,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::admin::{AdminFlags, AskError, block_on};
+use super::admin::{AdminFlags, AskError, block_on, pause};
 use super::exit;
 use super::named::{escaped, fetch};
 use super::output::{Terminal, printable};
@@ -58,7 +58,7 @@ pub(super) enum Output {
 
 impl Status {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on("krane::status", terminal, self.run(terminal))
+        block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
@@ -67,7 +67,7 @@ impl Status {
             if !self.watch {
                 return Ok(code);
             }
-            tokio::time::sleep(EVERY).await;
+            pause(EVERY).await;
             terminal.data("\n");
         }
     }
@@ -259,7 +259,7 @@ fn workloads_table(workloads: &[&told::Workload], now: Now) -> String {
 
 impl Tree {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on("krane::tree", terminal, self.run(terminal))
+        block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {

@@ -89,6 +89,7 @@ pub(super) struct Resync {
 }
 
 #[derive(Deserialize)]
+#[expect(clippy::struct_field_names, reason = "as the API calls it")]
 pub(super) struct Workloads {
     pub(super) taken_at: Timestamp,
     pub(super) total: usize,

@@ -124,16 +124,16 @@ impl DemoCluster {
         let Ok(until) = until else { return false };
         let hold = json!({ "metadata": { "annotations": { HOLD_ANNOTATION: until.to_string() } } });
         let wish = Wish::App(app.clone());
-        let held = self.admin.patch(
+        let annotated = self.admin.patch(
             &reference(&wish),
             "kubectl-annotate",
             "",
             &Patch::Merge(hold),
         );
-        if held.is_ok() {
+        if annotated.is_ok() {
             *self.held.lock() = Some(wish.clone());
         }
-        held.is_ok() && self.tamper(&wish)
+        annotated.is_ok() && self.tamper(&wish)
     }
 
     /// Ends [`hold`](Self::hold), if somebody holds something.

@@ -69,8 +69,8 @@ fn what_a_server_says_does_not_rule_the_terminal() {
 
 #[test]
 fn an_answer_without_end_is_not_read_to_its_end() {
-    let mut answer = b"HTTP/1.1 200 OK\r\nContent-Length: 40000000\r\n\r\n".to_vec();
-    answer.resize(40_000_000, b'x');
+    let mut answer = b"HTTP/1.1 200 OK\r\nContent-Length: 80000000\r\n\r\n".to_vec();
+    answer.resize(80_000_000, b'x');
     let output = ask(&answer, &["--yes"]);
     assert_eq!(output.status.code(), Some(69));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

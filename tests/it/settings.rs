@@ -234,26 +234,6 @@ fn what_takes_effect_is_printed_also_when_something_is_wrong() {
     }
 }
 
-#[test]
-fn a_setting_without_effect_is_one_warning_at_the_start() {
-    let ended = Krane::configured(&["run", "--rpc-port", &free_port()])
-        .env("KRANE__ADMIN__LISTEN", "")
-        .env("KRANE__RPC__REFLECTION", "false")
-        .env("KRANE__ADMIN__ACTIONS", "true")
-        .env("KUBECONFIG", "/no/such/file")
-        .end();
-    assert_eq!(ended.code, 78, "{}", ended.stderr);
-    let warned: Vec<_> = ended
-        .stderr
-        .lines()
-        .filter(|line| line.contains("a setting has no effect"))
-        .collect();
-    let [admin] = &warned[..] else {
-        panic!("{}", ended.stderr);
-    };
-    assert!(admin.contains("\"key\":\"admin.actions\""), "{admin}");
-}
-
 /// D41: a signal ends the process within ten seconds, whatever it waits for.
 #[test]
 fn a_signal_while_a_credential_plugin_hangs_ends_the_start() {

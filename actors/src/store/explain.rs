@@ -146,12 +146,11 @@ impl Store {
             members.dedup();
             kinds::render_shared(shared, &members, &self.rules)
         });
-        let mut found = match rendered.flatten() {
-            Some(rendered) => self.explain_rendered(&rendered, Role::Shared, unix_seconds),
-            None => {
-                let is_live = is_foreign || self.is_live(&reference);
-                bare(reference, Role::Shared, is_live)
-            }
+        let mut found = if let Some(rendered) = rendered.flatten() {
+            self.explain_rendered(&rendered, Role::Shared, unix_seconds)
+        } else {
+            let is_live = is_foreign || self.is_live(&reference);
+            bare(reference, Role::Shared, is_live)
         };
         found.standing = standing;
         found

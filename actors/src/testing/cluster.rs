@@ -1,5 +1,6 @@
 //! A small cluster.
 
+mod faults;
 mod finalizers;
 mod scale;
 mod views;
@@ -47,6 +48,7 @@ pub(crate) enum Fault {
 
 type Faults = Box<dyn FnMut(&Op) -> Option<Fault> + Send>;
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 #[derive(Default)]
 struct World {
     version: u64,
@@ -90,42 +92,6 @@ impl FakeCluster {
 
     pub(crate) fn set_call_time(&self, time: Duration) {
         self.world.lock().call_time = time;
-    }
-
-    pub(crate) fn fail_lists(&self, fail: bool) {
-        self.world.lock().lists_fail = fail;
-    }
-
-    pub(crate) fn set_missing(&self, resource: Resource, is_missing: bool) {
-        let mut world = self.world.lock();
-        world.missing.retain(|known| *known != resource);
-        if is_missing {
-            world.missing.push(resource);
-        }
-    }
-
-    pub(crate) fn end_watches(&self, end: &WatchEnd) {
-        for (_, watcher) in self.world.lock().watchers.drain(..) {
-            let _ = watcher.send(WatchEvent::Ended(end.clone()));
-        }
-    }
-
-    /// Watches stay open and silent, and so do new ones until the next list.
-    pub(crate) fn forget_watches(&self) {
-        let mut world = self.world.lock();
-        world.is_silent = true;
-        let silent = std::mem::take(&mut world.watchers);
-        world.silent.extend(silent);
-    }
-
-    /// Reading the next watch panics.
-    pub(crate) fn panic_in_next_watch(&self) {
-        self.world.lock().watch_panics = true;
-    }
-
-    /// The next apply panics.
-    pub(crate) fn panic_in_next_apply(&self) {
-        self.world.lock().apply_panics = true;
     }
 
     pub(crate) fn lists(&self) -> usize {
@@ -374,15 +340,8 @@ impl Cluster for FakeCluster {
         live.ok_or_else(|| refusal(RefusalClass::Reevaluate))
     }
 
-    async fn hold(
-        &self,
-        object: &ObjectRef,
-        uid: &str,
-        until: Option<&str>,
-    ) -> Result<(), Refusal> {
-        // Nobody holds anything here.
-        self.call(Op::Adopt(object.clone())).await?;
-        let _ = (uid, until);
+    /// Nobody holds anything here.
+    async fn hold(&self, _: &ObjectRef, _: &str, _: Option<&str>) -> Result<(), Refusal> {
         Ok(())
     }
 

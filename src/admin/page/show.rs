@@ -81,6 +81,10 @@ impl<'a> Show<'a> {
     }
 
     /// The address of another page of the list, or of the same one in another order.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "templates hand over references"
+    )]
     pub(super) fn listed(&self, page: usize, sort: &Sort) -> String {
         let filter = utf8_percent_encode(&self.query.list.filter, NON_ALPHANUMERIC);
         format!(

@@ -10,11 +10,7 @@ fn rows(text: &str) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-#[expect(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "it prints a real time"
-)]
+#[expect(clippy::disallowed_methods, reason = "it prints a real time")]
 async fn ten_thousand_workloads_are_shown_a_hundred_at_a_time() {
     let world = World::new();
     world.is_up();
@@ -64,6 +60,7 @@ async fn a_careless_address_shows_the_first_page() {
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::disallowed_methods, reason = "the clock is paused")]
 async fn the_last_hour_is_remembered_whether_or_not_somebody_looks() {
     let world = World::new();
     world.is_up();

@@ -1,5 +1,7 @@
 //! From what was wanted to what the control plane was told: when, and why not yet.
 
+use std::fmt::Write as _;
+
 use krane_actors::store::WorkloadExplanation;
 use krane_domain::backlog::{Stages, Standing};
 use serde::Serialize;
@@ -70,13 +72,10 @@ fn took_to_apply(stages: Stages) -> String {
         return String::new();
     };
     let waited = brief(started.saturating_sub(stages.received));
-    match stages.applied {
-        Some(applied) => {
-            let took = brief(applied.saturating_sub(started));
-            format!("; waited {waited}, took {took}")
-        }
-        None => format!("; waited {waited}"),
-    }
+    stages.applied.map_or_else(String::new, |applied| {
+        let took = brief(applied.saturating_sub(started));
+        format!("; waited {waited}, took {took}")
+    })
 }
 
 /// How long after that the control plane knew.
@@ -157,7 +156,8 @@ fn pods(workload: &WorkloadView) -> ChainStep {
     };
     let mut text = format!("{} pods ready", workload.ready_of_wanted());
     if workload.outdated > 0 {
-        text += &format!(", {} of an older template", workload.outdated);
+        // Writing to a String cannot fail.
+        let _ = write!(text, ", {} of an older template", workload.outdated);
     }
     ChainStep::new("pods", level, text)
 }

@@ -70,9 +70,10 @@ pub(super) fn view(object: &ObjectExplanation, workload: &WorkloadView, epoch: &
         foreign: Vec::new(),
         command: object.is_live.then(|| command(&object.reference)),
     };
-    match &object.explanation {
-        Some(explanation) => compare(explanation, &mut part),
-        None => (part.state, part.level) = bare(object, workload),
+    if let Some(explanation) = &object.explanation {
+        compare(explanation, &mut part);
+    } else {
+        (part.state, part.level) = bare(object, workload);
     }
     if let Some(Standing::Trouble(trouble)) = &object.standing {
         part.level = part.level.max(trouble_level(trouble.trouble.kind));
