@@ -24,16 +24,35 @@ function tick() {
   }
 }
 
-// A part that is being read stays as it is: what is selected or focused would be lost.
+// A part that is being read stays as it is: what is selected, focused or being pressed would be lost.
+let pressed = null;
+document.addEventListener("pointerdown", (event) => { pressed = event.target; });
+for (const end of ["pointerup", "pointercancel"]) {
+  document.addEventListener(end, () => setTimeout(() => { pressed = null; }, 100));
+}
+
 function isInUse(part) {
   const selection = getSelection();
-  return part.contains(document.activeElement)
+  return part.contains(document.activeElement) || (pressed && part.contains(pressed))
     || (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
 }
 
 const pending = new Map();
 
+// Rows that change under the pointer cannot be pressed: no part changes more often than this.
+const CALM = 1000;
+const replaced = new Map();
+
 async function refresh(name) {
+  const early = CALM - (performance.now() - (replaced.get(name) ?? -CALM));
+  if (early > 0 && !pending.has(name)) {
+    pending.set(name, false);
+    setTimeout(() => {
+      pending.delete(name);
+      refresh(name);
+    }, early);
+    return;
+  }
   if (pending.has(name)) {
     pending.set(name, true);
     return;
@@ -53,9 +72,12 @@ async function refresh(name) {
 
 function replace(part, html) {
   if (isInUse(part)) {
-    part.addEventListener("focusout", () => setTimeout(() => refresh(part.dataset.part)), { once: true });
+    for (const end of ["focusout", "pointerup"]) {
+      part.addEventListener(end, () => setTimeout(refresh, 200, part.dataset.part), { once: true });
+    }
     return;
   }
+  replaced.set(part.dataset.part, performance.now());
   const open = [...part.querySelectorAll("details[open]")].map((it) => it.id);
   part.innerHTML = html;
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");

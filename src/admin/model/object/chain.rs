@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use krane_actors::store::WorkloadExplanation;
-use krane_domain::backlog::{Stages, Standing};
+use krane_domain::backlog::{Stages, Standing, TroubleKind};
 use serde::Serialize;
 
 use super::super::events::brief;
@@ -52,8 +52,11 @@ pub(super) fn of(
     let stages = stages.filter(|stages| stages.version == workload.version);
     let mut steps = vec![wanted(workload).at(stages.map(|it| epoch.at(it.received)))];
     steps.extend(needs(objects));
-    let mut written = applied(&explained.workload.standing, workload, epoch);
-    written.text += &stages.map(took_to_apply).unwrap_or_default();
+    let standing = &explained.workload.standing;
+    let mut written = applied(standing, workload, epoch);
+    if matches!(standing, Standing::InPlace { .. }) {
+        written.text += &stages.map(took_to_apply).unwrap_or_default();
+    }
     steps.push(written);
     if workload.replicas.is_some() || workload.pod_count > 0 {
         steps.push(pods(workload));
@@ -83,7 +86,7 @@ fn took_to_report(stages: Stages) -> String {
     let times = stages.applied.zip(stages.reported);
     times.map_or_else(String::new, |(applied, reported)| {
         let lag = brief(reported.saturating_sub(applied));
-        format!("; first after {lag}")
+        format!("; for the first time {lag} after that")
     })
 }
 
@@ -135,11 +138,19 @@ fn applied(standing: &Standing, workload: &WorkloadView, epoch: &Epoch) -> Chain
             contested.at(workload.applied_at)
         }
         Standing::Trouble(trouble) => {
-            let tries = match trouble.attempts {
-                1 => "1 try".to_owned(),
-                many => format!("{many} tries"),
+            let problem = &trouble.trouble.problem;
+            let text = match (trouble.trouble.kind, trouble.attempts) {
+                (TroubleKind::Held | TroubleKind::Waiting, _) => problem.clone(),
+                (
+                    TroubleKind::Quarantined | TroubleKind::Misconfigured | TroubleKind::Transient,
+                    1,
+                ) => format!("1 try failed: {problem}"),
+                (
+                    TroubleKind::Quarantined | TroubleKind::Misconfigured | TroubleKind::Transient,
+                    many,
+                ) => format!("{many} tries failed: {problem}"),
             };
-            let mut failing = step(format!("{tries} failed: {}", trouble.trouble.problem));
+            let mut failing = step(text);
             failing.until = Some(epoch.at(trouble.retry_at));
             failing.at(Some(epoch.at(trouble.since)))
         }
