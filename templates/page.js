@@ -60,8 +60,11 @@ async function refresh(name) {
   pending.set(name, false);
   try {
     const response = await fetch(`/parts/${name}${location.search}`);
-    const part = document.querySelector(`[data-part="${name}"]`);
-    if (response.ok && part) replace(part, await response.text());
+    const part = document.querySelector(`[data-part="${CSS.escape(name)}"]`);
+    // Nothing but a part of this page is put into it, whatever a name makes of an address.
+    const isPart = new URL(response.url).pathname.startsWith("/parts/")
+      && (response.headers.get("content-type") ?? "").startsWith("text/html");
+    if (isPart && part) replace(part, await response.text());
   } catch {
     // The stream notices by itself when the server is gone, and asks again when it is back.
   }

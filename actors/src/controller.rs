@@ -148,6 +148,7 @@ impl ControllerWorkers {
             reconciler: self.reconciler.clone(),
             resync: self.resync.clone(),
             writes: Arc::clone(&self.parts.writes),
+            leadership: self.parts.leadership.clone(),
             cluster: Arc::clone(&self.parts.cluster),
             board: self.parts.board.clone(),
         }
@@ -251,6 +252,7 @@ impl ControllerWorkers {
             max_deletes_percent: self.parts.max_deletes_percent,
             metrics: self.parts.metrics.clone(),
             passes: JoinSet::new(),
+            is_wanted_again: false,
             duty: self.duty(),
             timer: OneTimer::default(),
             on_since: krane_domain::ids::Moment::ZERO,

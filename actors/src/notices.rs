@@ -16,7 +16,7 @@ use futures::FutureExt;
 use krane_domain::ids::{Controller, ObjectKey, WorkKey};
 use krane_domain::kinds;
 use krane_domain::object::{ObjectRef, Resource};
-use krane_domain::refusal::Refusal;
+use krane_domain::refusal::{Refusal, RefusalClass};
 use tokio::task::JoinSet;
 
 use crate::events::Event;
@@ -139,14 +139,21 @@ impl Teller {
         }
         while let Some(next) = self.ledger.next(self.parts.board.now()) {
             let result = tokio::time::timeout(PATIENCE, self.publish(&next)).await;
-            let result = result.unwrap_or_else(|_| Err("there was no answer in time".to_owned()));
+            let result = result.unwrap_or(Err(None));
             let now = self.parts.board.now();
             match result {
                 Ok(event) => {
                     self.is_refused = false;
                     self.ledger.published(&next, event, now);
                 }
-                Err(reason) => {
+                // It can never be told: its object has a name that is none, or its namespace is gone.
+                Err(Some(refusal)) if is_for_good(&refusal) => {
+                    tracing::debug!(%refusal, "an Event is given up");
+                    self.ledger.give_up(&next);
+                }
+                Err(refusal) => {
+                    let reason = refusal.map(|refusal| refusal.to_string());
+                    let reason = reason.unwrap_or_else(|| "there was no answer in time".to_owned());
                     if !std::mem::replace(&mut self.is_refused, true) {
                         tracing::warn!(reason, "an Event could not be written");
                     }
@@ -159,18 +166,17 @@ impl Teller {
     }
 
     /// The name of the Event that says it now.
-    async fn publish(&self, next: &Next) -> Result<Arc<str>, String> {
+    async fn publish(&self, next: &Next) -> Result<Arc<str>, Option<Refusal>> {
         let sink = &self.parts.sink;
-        let words = |refusal: Refusal| refusal.to_string();
         if let Some((event, count)) = &next.again
             && sink
                 .recur(&next.notice, event, *count)
                 .await
-                .map_err(words)?
+                .map_err(Some)?
         {
             return Ok(Arc::clone(event));
         }
-        sink.create(&next.notice).await.map_err(words)
+        sink.create(&next.notice).await.map_err(Some)
     }
 
     fn note(&mut self, event: &Event) {
@@ -253,6 +259,16 @@ impl Teller {
         let mut stores = self.parts.stores.iter();
         stores.find(|store| store.controller() == controller)
     }
+}
+
+/// Whether asking again brings nothing.
+const fn is_for_good(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.class,
+        RefusalClass::Permanent
+            | RefusalClass::NamespaceMissing
+            | RefusalClass::NamespaceTerminating
+    )
 }
 
 #[cfg(test)]

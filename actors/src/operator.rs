@@ -6,16 +6,47 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use krane_domain::ids::{Controller, ObjectKey, WorkKey};
+use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::refusal::Refusal;
 
 use crate::address::Address;
 use crate::events::Happening;
+use crate::lease::Leadership;
 use crate::ports::Cluster;
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::resync::ResyncMessage;
 use crate::status::StatusBoard;
 use crate::store::Store;
+
+/// What came of asking for a pass over all objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Heard {
+    /// It begins now, or after the one that is under way.
+    Begins,
+    /// It begins when the stream has replayed everything (D12).
+    AfterReplay,
+    /// This process stands by, or stops: nothing begins.
+    Standby,
+    /// The actor is down: it begins with its next incarnation.
+    Down,
+}
+
+/// Why an object was not put on hold.
+#[derive(Debug, thiserror::Error)]
+pub enum HoldError {
+    /// No watch shows it.
+    #[error("krane sees no such object in the cluster")]
+    NoObject,
+    /// It is somebody else's (D15).
+    #[error("the object is not krane's, which leaves it alone anyway")]
+    NotOurs,
+    /// A hold is an annotation, and nothing is written.
+    #[error("writes are off, so that nothing is repaired or applied anyway")]
+    NoWrites,
+    /// The API server did not take it.
+    #[error("the API server refused it: {0}")]
+    Refused(#[source] Refusal),
+}
 
 /// The hand of a person on one controller.
 #[derive(Clone)]
@@ -28,6 +59,8 @@ pub struct Operator {
     pub resync: Address<ResyncMessage>,
     /// Whether writes are allowed (`safety.writes`); all controllers share it.
     pub writes: Arc<AtomicBool>,
+    /// Whether this process is the one that works.
+    pub leadership: Leadership,
     /// Where objects are put on hold.
     pub cluster: Arc<dyn Cluster>,
     /// Where it is told.
@@ -80,11 +113,34 @@ impl Operator {
         reconciler::nudge(&self.reconciler);
     }
 
-    /// Asks the control plane about every object now. Whether the word got through: a controller
-    /// that is down, or not allowed to write, makes no pass.
-    pub fn resync(&self) -> bool {
+    /// Asks the control plane about every object now, and says what comes of that.
+    pub fn resync(&self) -> Heard {
         self.asked("resync", None);
-        self.resync.try_send(ResyncMessage::Now).is_ok()
+        let now = self.board.now();
+        if !self.may_act(now) {
+            return Heard::Standby;
+        }
+        if self.resync.try_send(ResyncMessage::Now).is_err() {
+            return Heard::Down;
+        }
+        let may_begin = self
+            .store
+            .with(|memory| memory.last_resync.is_some() || memory.is_replayed(now));
+        if may_begin {
+            Heard::Begins
+        } else {
+            Heard::AfterReplay
+        }
+    }
+
+    /// Whether this process is the one that works.
+    fn may_act(&self, now: Moment) -> bool {
+        self.leadership.is_leader(now) && !self.store.is_halted()
+    }
+
+    /// Whether this process may write now.
+    pub fn may_write(&self) -> bool {
+        self.may_act(self.board.now()) && self.writes.load(Ordering::Relaxed)
     }
 
     /// Switches all writes of this process on or off. Whether that was news.
@@ -104,22 +160,36 @@ impl Operator {
     }
 
     /// Puts the workload's primary object on hold until then, or ends that (D22c). `until` is
-    /// RFC 3339. Nothing when there is no such object.
+    /// RFC 3339.
     ///
     /// # Errors
     ///
-    /// The API server's refusal.
-    pub async fn hold(&self, key: &ObjectKey, until: Option<&str>) -> Result<Option<()>, Refusal> {
+    /// Why nothing was written.
+    pub async fn hold(&self, key: &ObjectKey, until: Option<&str>) -> Result<(), HoldError> {
+        if self.store.is_halted() || !self.writes.load(Ordering::Relaxed) {
+            return Err(HoldError::NoWrites);
+        }
         let live = self.store.with(|memory| memory.view.workload(key).cloned());
-        let Some(live) = live else { return Ok(None) };
+        let live = live.ok_or(HoldError::NoObject)?;
+        if !live.is_ours() {
+            return Err(HoldError::NotOurs);
+        }
         let held = self.cluster.hold(&live.reference, &live.uid, until).await;
-        held?;
-        self.asked(
-            if until.is_some() { "hold" } else { "release" },
-            Some(key.clone()),
-        );
+        let held = held.map_err(HoldError::Refused)?;
+        // The next lane has to see it, whether or not the watch was faster.
+        self.store.with(|memory| {
+            let effects = memory.view.insert(held);
+            memory.observe(effects.observe);
+        });
+        let what = if until.is_some() { "hold" } else { "release" };
+        self.asked(what, Some(key.clone()));
         self.look(key);
-        Ok(Some(()))
+        Ok(())
+    }
+
+    /// Tells that a person asked for something that is done elsewhere.
+    pub fn note(&self, action: &'static str) {
+        self.asked(action, None);
     }
 
     fn asked(&self, action: &'static str, key: Option<ObjectKey>) {

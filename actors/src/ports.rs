@@ -128,9 +128,14 @@ pub trait Cluster: Send + Sync + 'static {
     async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal>;
 
     /// Puts the object with this uid on hold until then, or ends that: a person's word, in a field
-    /// that krane itself never writes (D22c). `until` is RFC 3339.
-    async fn hold(&self, object: &ObjectRef, uid: &str, until: Option<&str>)
-    -> Result<(), Refusal>;
+    /// that krane itself never writes (D22c). `until` is RFC 3339. Returns the object as it then
+    /// is.
+    async fn hold(
+        &self,
+        object: &ObjectRef,
+        uid: &str,
+        until: Option<&str>,
+    ) -> Result<LiveObject, Refusal>;
 
     /// Deletes the object with this uid, in the background. Absent is a success.
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal>;

@@ -80,6 +80,8 @@ pub struct Resync {
     pub metrics: ControllerMetrics,
     /// The pass under way, if one is.
     pub passes: JoinSet<()>,
+    /// Whether a person asked for another one meanwhile.
+    pub(crate) is_wanted_again: bool,
     pub(crate) duty: Duty,
     pub(crate) timer: OneTimer,
     /// What was asked before this is no answer any more.
@@ -108,12 +110,17 @@ impl Behaviour for Resync {
         }
         match message {
             ResyncMessage::Tick => self.tick(self.interval / 2, context),
+            ResyncMessage::Now if self.is_under_way() => self.is_wanted_again = true,
             ResyncMessage::Now => self.tick(AT_ONCE, context),
             ResyncMessage::Found(finding) if finding.asked_at >= self.on_since => {
                 self.found(&finding, context);
             }
             ResyncMessage::PassEnded(result) if result.started_at >= self.on_since => {
                 self.pass_ended(&result, context);
+                if std::mem::take(&mut self.is_wanted_again) {
+                    self.passes.join_next().await;
+                    self.tick(AT_ONCE, context);
+                }
             }
             ResyncMessage::Turn | ResyncMessage::Found(_) | ResyncMessage::PassEnded(_) => {}
         }
@@ -139,6 +146,11 @@ impl Resync {
             }
             None => {}
         }
+    }
+
+    fn is_under_way(&mut self) -> bool {
+        while self.passes.try_join_next().is_some() {}
+        !self.passes.is_empty()
     }
 
     /// Begins a pass whose questions are spread over this time, unless one is under way.

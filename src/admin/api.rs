@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::{Feed, Viewer};
-use super::model::{HealthSummary, Identity, Revisions, Stamp, View};
+use super::model::{Filter, HealthSummary, Identity, Revisions, Stamp, View};
 
 /// Workloads in one answer, unless `limit` says otherwise.
 const WORKLOADS: usize = 1_000;
@@ -139,8 +139,9 @@ struct EventQuery {
 async fn events(State(state): State<ApiState>, Query(query): Query<EventQuery>) -> Response {
     let view = state.feed.view();
     let events = view.events.iter();
+    let filter = Filter::new(&query.filter);
     let later: Vec<_> = events
-        .filter(|event| event.number > query.after && event.matches(&query.filter))
+        .filter(|event| event.number > query.after && event.matches(&filter))
         .collect();
     Json(json!({
         "taken_at": view.taken_at,

@@ -5,6 +5,7 @@
 
 mod controllers;
 mod events;
+mod filter;
 mod health;
 mod lease;
 mod listing;
@@ -25,6 +26,7 @@ pub use controllers::{
     BrokenWatchView, ControllerView, QuarantineView, ResyncView, StreamView, WatchesView,
 };
 pub use events::EventView;
+pub use filter::Filter;
 pub use health::{HealthSummary, Problem};
 pub use lease::LeaseView;
 pub use listing::{ListQuery, Listing, PAGE, Sort};
@@ -225,12 +227,11 @@ fn share<T: PartialEq>(new: T, last: Option<&Arc<T>>, revision: &mut u64) -> Arc
 impl View {
     /// The workloads that match what a person typed: each word in namespace, name, id or state.
     pub fn matching<'a>(&'a self, filter: &str) -> impl Iterator<Item = &'a WorkloadView> {
-        let words: Vec<String> = filter.split_whitespace().map(str::to_lowercase).collect();
+        let filter = Filter::new(filter);
         self.workloads.iter().filter(move |workload| {
             let id = workload.id.as_deref().unwrap_or_default();
             let (namespace, name) = (&workload.namespace, &workload.name);
-            let text = format!("{namespace}/{name} {id} {}", workload.state).to_lowercase();
-            words.iter().all(|word| text.contains(word))
+            filter.is_in(&format!("{namespace}/{name} {id} {}", workload.state))
         })
     }
 }

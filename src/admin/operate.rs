@@ -4,6 +4,7 @@
 //! it a token. Only a program can ask: the header it has to send is one that no page of another
 //! site may set.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -11,10 +12,15 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode};
-use krane_actors::operator::Operator;
+use krane_actors::operator::{Heard, HoldError, Operator};
 use krane_domain::ids::ObjectKey;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+
+use super::model::{Epoch, Stamp};
+
+/// A hold is obeyed for so many seconds at most (D22c).
+const LONGEST_HOLD: u64 = 86_400;
 
 /// The header without which nothing is done, and its value for deletions …
 pub const CONFIRMATION: (&str, &str) = ("x-krane-confirm", "allow-deletes");
@@ -30,6 +36,8 @@ pub struct Hands {
     pub operators: Arc<[Operator]>,
     /// `admin.actions`.
     pub are_allowed: bool,
+    /// The wall clock, by which holds are read.
+    pub epoch: Epoch,
 }
 
 /// Something that a person asks for.
@@ -78,9 +86,12 @@ pub enum ActError {
     /// No controller has that name.
     #[error("there is no such controller; they are deployments, sentinels and cilium")]
     NoController,
-    /// Nothing is there to be held.
-    #[error("{0} is not in the cluster")]
-    NoObject(String),
+    /// It was not put on hold.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
+    /// A hold that would not be obeyed.
+    #[error("until has to be an RFC 3339 time at most 24 hours ahead, such as {0}")]
+    Until(String),
     /// It is no `NAMESPACE/NAME`.
     #[error("name the workload as NAMESPACE/NAME")]
     NoKey,
@@ -90,18 +101,16 @@ pub enum ActError {
     /// The level is none, or lines are not written by krane's own telemetry.
     #[error("the level of log lines stays as it is: {0}")]
     Level(String),
-    /// The API server did not take it.
-    #[error("the API server refused it: {0}")]
-    Refused(String),
 }
 
 impl ActError {
     const fn status(&self) -> StatusCode {
         match self {
             Self::Off => StatusCode::FORBIDDEN,
-            Self::NoController | Self::NoObject(_) => StatusCode::NOT_FOUND,
-            Self::NoKey | Self::Policy | Self::Level(_) => StatusCode::BAD_REQUEST,
-            Self::Refused(_) => StatusCode::BAD_GATEWAY,
+            Self::NoController | Self::Hold(HoldError::NoObject) => StatusCode::NOT_FOUND,
+            Self::Hold(HoldError::NotOurs | HoldError::NoWrites) => StatusCode::CONFLICT,
+            Self::Hold(HoldError::Refused(_)) => StatusCode::BAD_GATEWAY,
+            Self::NoKey | Self::Policy | Self::Level(_) | Self::Until(_) => StatusCode::BAD_REQUEST,
         }
     }
 }
@@ -176,11 +185,7 @@ impl Hands {
         match action {
             Action::Resync { controller } => {
                 let meant = self.of(controller.as_deref())?;
-                let heard = meant.iter().filter(|operator| operator.resync()).count();
-                Ok(format!(
-                    "{heard} of {} controllers ask the control plane about every object now",
-                    meant.len()
-                ))
+                Ok(heard(&meant))
             }
             Action::Retry {
                 controller,
@@ -189,10 +194,15 @@ impl Hands {
                 let key = workload.as_deref().map(key).transpose()?;
                 let meant = self.of(controller.as_deref())?;
                 let tried: usize = meant.iter().map(|it| it.retry(key.as_ref())).sum();
+                let when = if meant.iter().all(|it| it.may_write()) {
+                    "now"
+                } else {
+                    "as soon as this process may write"
+                };
                 Ok(match tried {
                     0 => "nothing waits for a next try".to_owned(),
-                    1 => "1 object is tried now".to_owned(),
-                    many => format!("{many} objects are tried now"),
+                    1 => format!("1 object is tried {when}"),
+                    many => format!("{many} objects are tried {when}"),
                 })
             }
             Action::Hold {
@@ -200,7 +210,14 @@ impl Hands {
                 workload,
                 until,
             } => self.hold(controller, workload, until.as_deref()).await,
-            Action::LogLevel { level } => log_level(level),
+            Action::LogLevel { level } => {
+                // Before it is done: afterwards there may be no more lines.
+                self.operators
+                    .iter()
+                    .take(1)
+                    .for_each(|it| it.note("log level"));
+                log_level(level)
+            }
             Action::Writes { on } => Ok(self.write(*on)),
         }
     }
@@ -217,13 +234,28 @@ impl Hands {
         let key = key(workload)?;
         let found = self.of(Some(controller))?;
         let operator = found.first().ok_or(ActError::NoController)?;
-        let held = operator.hold(&key, until).await;
-        let held = held.map_err(|refusal| ActError::Refused(refusal.to_string()))?;
-        held.ok_or_else(|| ActError::NoObject(key.to_string()))?;
+        if let Some(until) = until {
+            self.is_obeyed(until, operator)?;
+        }
+        operator.hold(&key, until).await?;
         Ok(match until {
             Some(until) => format!("krane keeps its hands off {key} until {until}"),
             None => format!("krane takes care of {key} again"),
         })
+    }
+
+    /// Whether krane would keep to a hold until then.
+    fn is_obeyed(&self, until: &str, operator: &Operator) -> Result<(), ActError> {
+        let now = self.epoch.at(operator.board.now());
+        let hour = now.unix_seconds() + 3_600;
+        let example = Stamp::of_unix_seconds(hour).map(|at| at.to_string());
+        let at: Option<jiff::Timestamp> = until.parse().ok();
+        let at = at.and_then(|at| u64::try_from(at.as_second()).ok());
+        let ahead = at.and_then(|at| at.checked_sub(now.unix_seconds()));
+        let is_obeyed = ahead.is_some_and(|ahead| (1..=LONGEST_HOLD).contains(&ahead));
+        is_obeyed
+            .then_some(())
+            .ok_or_else(|| ActError::Until(example.unwrap_or_default()))
     }
 
     fn write(&self, on: bool) -> String {
@@ -252,6 +284,29 @@ impl Hands {
         }
         Ok(meant)
     }
+}
+
+/// What comes of asking these for a pass, in a sentence.
+fn heard(meant: &[&Operator]) -> String {
+    let mut told: BTreeMap<Heard, Vec<&str>> = BTreeMap::new();
+    for operator in meant {
+        let name = operator.controller().name();
+        told.entry(operator.resync()).or_default().push(name);
+    }
+    let sentences = told.iter().map(|(heard, names)| {
+        let names = names.join(", ");
+        match heard {
+            Heard::Begins => format!("{names}: every object is asked about now"),
+            Heard::AfterReplay => format!("{names}: as soon as the stream has replayed everything"),
+            Heard::Standby => {
+                format!(
+                    "{names}: nothing is asked, this process stands by; ask the one that writes"
+                )
+            }
+            Heard::Down => format!("{names}: when its actor is up again"),
+        }
+    });
+    sentences.collect::<Vec<_>>().join("; ")
 }
 
 fn log_level(level: &str) -> Result<String, ActError> {

@@ -16,7 +16,7 @@ use axum::routing::{get, post};
 use futures::Stream;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode, Uri};
-use krane_domain::ids::ObjectKey;
+use krane_domain::ids::{Controller, ObjectKey};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
@@ -224,12 +224,15 @@ impl PageState {
         let sources = self.feed.sources();
         let key = ObjectKey::new(namespace, name);
         let object = sources.object(&view, &controller, &key);
+        if !Controller::ALL.iter().any(|it| it.name() == controller) {
+            return (StatusCode::NOT_FOUND, "there is no such controller\n").into_response();
+        }
         let status = match &object {
             Some(_) => StatusCode::OK,
             None => StatusCode::NOT_FOUND,
         };
         let query = PageQuery::default();
-        let show = Show::new(&view, &sources.identity, None, &query, Vec::new());
+        let show = Show::bare(&view, &sources.identity, &query);
         let html = if is_whole {
             ObjectPage {
                 show,

@@ -139,7 +139,7 @@ impl Cluster for KubeCluster {
         object: &ObjectRef,
         uid: &str,
         until: Option<&str>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<LiveObject, Refusal> {
         let mut target = object_path(object)?;
         push_query(&mut target, &[("fieldManager", OPERATOR)]);
         let patch = serde_json::json!({
@@ -149,7 +149,7 @@ impl Cluster for KubeCluster {
             .with_body(MERGE_PATCH, Bytes::from(patch.to_string()));
         let reply = self.calls.run(&call).await?;
         if reply.is_success() {
-            Ok(())
+            decoded(&reply, object)
         } else {
             Err(refusal(&reply, object))
         }

@@ -131,7 +131,12 @@ impl Cluster for Rehearsal {
     }
 
     /// A person's word would be a write, too.
-    async fn hold(&self, object: &ObjectRef, _: &str, _: Option<&str>) -> Result<(), Refusal> {
+    async fn hold(
+        &self,
+        object: &ObjectRef,
+        _: &str,
+        _: Option<&str>,
+    ) -> Result<LiveObject, Refusal> {
         Err(Refusal {
             class: RefusalClass::Configuration,
             code: 0,

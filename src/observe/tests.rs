@@ -72,7 +72,12 @@ impl Cluster for Dry {
         Ok(self.live(object).unwrap())
     }
 
-    async fn hold(&self, object: &ObjectRef, _: &str, _: Option<&str>) -> Result<(), Refusal> {
+    async fn hold(
+        &self,
+        object: &ObjectRef,
+        _: &str,
+        _: Option<&str>,
+    ) -> Result<LiveObject, Refusal> {
         panic!("{object} was put on hold by a rehearsal")
     }
 

@@ -162,6 +162,7 @@ fn admin_server(
     let hands = Hands {
         operators: admin.operators,
         are_allowed: settings.admin.actions,
+        epoch: feed.sources().epoch,
     };
     let http = HttpServer {
         listener: listener.into_std().map_err(RunError::Listener)?,

@@ -162,6 +162,12 @@ impl Ledger {
         }
     }
 
+    /// It can never be told.
+    pub(super) fn give_up(&mut self, next: &Next) {
+        let key = (Arc::clone(&next.notice.subject), next.notice.reason);
+        self.entries.remove(&key);
+    }
+
     fn entry(&mut self, next: &Next) -> Option<&mut Entry> {
         let key = (Arc::clone(&next.notice.subject), next.notice.reason);
         self.entries.get_mut(&key)

@@ -25,6 +25,7 @@ struct Sink {
     recurred: Mutex<Vec<u32>>,
     asked: AtomicUsize,
     is_away: AtomicBool,
+    refuses: AtomicBool,
     hangs: AtomicBool,
     panics: AtomicBool,
 }
@@ -38,6 +39,14 @@ impl Sink {
         );
         if self.hangs.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
+        }
+        if self.refuses.load(Ordering::Relaxed) {
+            return Err(Refusal {
+                class: RefusalClass::Permanent,
+                code: 422,
+                message: "that is no name".to_owned(),
+                retry_after: None,
+            });
         }
         if self.is_away.load(Ordering::Relaxed) {
             return Err(Refusal {
@@ -237,6 +246,24 @@ async fn who_may_not_write_says_nothing_now_or_later() {
     rig.fail("d1", TroubleKind::Quarantined);
     assert_eq!(rig.told().await, []);
     assert_eq!(rig.sink.asked.load(Ordering::Relaxed), 0);
+}
+
+/// A hundred objects with names that are none must not keep the others untold.
+#[tokio::test(start_paused = true)]
+async fn what_can_never_be_told_is_given_up() {
+    let rig = Rig::start();
+    rig.sink.refuses.store(true, Ordering::Relaxed);
+    for object in 0..15 {
+        rig.fail(&format!("Bad Name {object}"), TroubleKind::Quarantined);
+    }
+    pass(Duration::from_secs(120)).await;
+    let asked = rig.sink.asked.load(Ordering::Relaxed);
+    assert_eq!(asked, 15, "each once");
+    pass(Duration::from_secs(3_600)).await;
+    assert_eq!(rig.sink.asked.load(Ordering::Relaxed), asked);
+    rig.sink.refuses.store(false, Ordering::Relaxed);
+    rig.fail("good", TroubleKind::Quarantined);
+    assert_eq!(rig.told().await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

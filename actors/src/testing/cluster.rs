@@ -341,8 +341,8 @@ impl Cluster for FakeCluster {
     }
 
     /// Nobody holds anything here.
-    async fn hold(&self, _: &ObjectRef, _: &str, _: Option<&str>) -> Result<(), Refusal> {
-        Ok(())
+    async fn hold(&self, _: &ObjectRef, _: &str, _: Option<&str>) -> Result<LiveObject, Refusal> {
+        Err(refusal(RefusalClass::Permanent))
     }
 
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<Deletion, Refusal> {

@@ -41,10 +41,19 @@ impl Backlog {
             .filter(|waiting| key.is_none() || meant.contains(waiting))
             .cloned()
             .collect();
-        for key in &keys {
-            self.make_ready(key, now);
+        let mut tried = 0;
+        for key in keys {
+            let entry = self.entries.get_mut(&key);
+            match entry.and_then(|entry| entry.hurry(now)) {
+                None => {
+                    self.make_ready(&key, now);
+                    tried += 1;
+                }
+                // The server asked for that wait, and a person does not know better (D22a).
+                Some(retry_at) => self.wait_until(&key, retry_at),
+            }
         }
-        keys.len()
+        tried
     }
 
     /// What waited for something to come is tried again at once.

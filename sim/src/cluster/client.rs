@@ -198,7 +198,7 @@ impl Cluster for SimClient {
         object: &ObjectRef,
         uid: &str,
         until: Option<&str>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<LiveObject, Refusal> {
         let key = Key::of(object);
         let patch = json!({"metadata": {"uid": uid, "annotations": {HOLD_ANNOTATION: until}}});
         let held = self.call("hold", object.to_string(), |world| {
@@ -207,7 +207,8 @@ impl Cluster for SimClient {
                 Ok(live)
             })
         });
-        held.await.map(|_| ())
+        let held = held.await?;
+        live(&held, object)
     }
 
     async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<ports::Deletion, Refusal> {

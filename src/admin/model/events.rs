@@ -7,7 +7,7 @@ use krane_domain::ids::Controller;
 use serde::Serialize;
 
 use super::controllers::trouble_level;
-use super::{Epoch, Level, Sources, Stamp};
+use super::{Epoch, Filter, Level, Sources, Stamp};
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -37,20 +37,14 @@ pub struct EventView {
 }
 
 impl EventView {
-    /// Whether it holds each word of what a person typed, in its object, actor, controller, kind
-    /// or text.
+    /// Whether a person who typed this means it: by its object, actor, controller, kind or text.
     #[must_use]
-    pub fn matches(&self, filter: &str) -> bool {
-        if filter.trim().is_empty() {
-            return true;
-        }
+    pub fn matches(&self, filter: &Filter) -> bool {
         let object = self.object.as_deref().unwrap_or_default();
         let actor = self.actor.as_deref().unwrap_or_default();
         let controller = self.controller.unwrap_or_default();
-        let all = format!("{object} {actor} {controller} {} {}", self.kind, self.text);
-        let all = all.to_lowercase();
-        let mut words = filter.split_whitespace().map(str::to_lowercase);
-        words.all(|word| all.contains(&word))
+        let (kind, text) = (self.kind, &self.text);
+        filter.is_in(&format!("{object} {actor} {controller} {kind} {text}"))
     }
 }
 

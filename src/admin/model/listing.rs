@@ -53,7 +53,7 @@ impl Sort {
 }
 
 /// A page of a list.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Listing<'a> {
     /// The rows.
     pub rows: Vec<&'a WorkloadView>,

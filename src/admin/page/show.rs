@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use krane_domain::ids::ObjectKey;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::super::actions::Button;
 use super::super::history::Line;
 use super::super::model::{
-    ActorView, EventView, Identity, ListQuery, Listing, Sort, Stamp, View, WorkloadView,
+    ActorView, EventView, Filter, Identity, ListQuery, Listing, Sort, Stamp, View, WorkloadView,
 };
 use crate::words::brief;
 
-/// What stands in addresses as it is: names of objects hold nothing else.
-const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.');
+/// What stands in addresses as it is. A dot does not: of two of them a browser would make a way up.
+const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-');
 /// Events in the list …
 const EVENTS: usize = 100;
 /// … and how many of them are open to the eye.
@@ -65,7 +66,8 @@ impl<'a> Show<'a> {
         history: Vec<Line>,
     ) -> Self {
         let events = view.events.iter();
-        let events = events.filter(|event| event.matches(&query.events));
+        let filter = Filter::new(&query.events);
+        let events = events.filter(|event| event.matches(&filter));
         let mut newest: Vec<&EventView> = events.take(EVENTS).collect();
         let older = newest.split_off(newest.len().min(NEWEST));
         Self {
@@ -111,11 +113,31 @@ impl<'a> Show<'a> {
 
     /// Where a workload has a page of its own.
     pub(super) fn address(workload: &WorkloadView) -> String {
+        let key = ObjectKey::new(workload.namespace.as_str(), workload.name.as_str());
+        format!("/{}", Self::part_of(workload.controller, &key))
+    }
+
+    /// The same for the page of one workload, which lists no others.
+    pub(super) fn bare(view: &'a View, identity: &'a Identity, query: &'a PageQuery) -> Self {
+        Self {
+            view,
+            identity,
+            demo: None,
+            query,
+            list: Listing::default(),
+            newest: Vec::new(),
+            older: Vec::new(),
+            history: Vec::new(),
+        }
+    }
+
+    /// Where the part of a workload's page is that changes.
+    pub(super) fn part_of(controller: &str, key: &ObjectKey) -> String {
         let part = |text: &str| utf8_percent_encode(text, NAME).to_string();
-        let (controller, namespace) = (workload.controller, part(&workload.namespace));
         format!(
-            "/workloads/{controller}/{namespace}/{}",
-            part(&workload.name)
+            "workloads/{controller}/{}/{}",
+            part(&key.namespace),
+            part(&key.name)
         )
     }
 

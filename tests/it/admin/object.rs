@@ -194,6 +194,25 @@ async fn what_nobody_wants_is_said_to_be_unknown_and_names_stay_text() {
     }
 }
 
+/// What a name makes of an address must not be fetched in the place of a part.
+#[tokio::test(start_paused = true)]
+async fn no_name_leads_the_page_elsewhere() {
+    let world = World::new();
+    world.is_up();
+    for name in ["..%2F..%2Fapi%2Fv1%2Fevents%3F", "%2E%2E", "a%22%3E%3Cb"] {
+        let page = world.get(&format!("/workloads/deployments/{name}/x")).await;
+        assert_eq!(page.status, StatusCode::NOT_FOUND);
+        let part = page.text.split("data-part=\"").nth(1).unwrap();
+        let part = part.split('"').next().unwrap();
+        let segments: Vec<_> = part.split('/').collect();
+        assert_eq!((segments.len(), segments[0]), (4, "workloads"), "{part}");
+        assert!(!part.contains("..") && !part.contains('<'), "{part}");
+    }
+    let planets = world.get("/workloads/..%2Fplanets/x/y").await;
+    assert_eq!(planets.status, StatusCode::NOT_FOUND);
+    assert!(!planets.text.contains("data-part"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn events_are_found_by_their_object() {
     let world = World::new();

@@ -109,12 +109,14 @@ impl World {
             reconciler: Address::vacant("root/deployments/intake/reconciler", 1),
             resync: Address::vacant("root/deployments/intake/resync", 1),
             writes: Arc::clone(&writes),
+            leadership: krane_actors::lease::Leadership::default(),
             cluster: Arc::new(cluster.client()),
             board: board.clone(),
         };
         let hands = Hands {
             operators: [operator].into(),
             are_allowed,
+            epoch: Epoch::new(1_800_000_000, Duration::ZERO),
         };
         let router = admin::router(&feed, &Arc::new(access), &desk, &hands, stop.clone());
         Self {

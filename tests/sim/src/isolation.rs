@@ -194,7 +194,7 @@ impl Cluster for SlowCluster {
         object: &ObjectRef,
         uid: &str,
         until: Option<&str>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<LiveObject, Refusal> {
         self.client.hold(object, uid, until).await
     }
 

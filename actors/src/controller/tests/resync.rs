@@ -214,3 +214,17 @@ async fn a_region_that_is_never_silent_is_asked_about_all_the_same() {
     }
     assert!(world.control_plane.questions() > 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_a_person_asks_for_begins_at_once_and_after_the_one_under_way() {
+    use crate::operator::Heard;
+    let world = with_workloads(3).await;
+    assert_eq!(world.workers.operator().resync(), Heard::AfterReplay);
+    world.pass(90).await;
+    let asked = world.control_plane.questions();
+    assert_eq!(world.workers.operator().resync(), Heard::Begins);
+    assert_eq!(world.workers.operator().resync(), Heard::Begins);
+    world.pass(5).await;
+    let asked = world.control_plane.questions() - asked;
+    assert_eq!(asked, 6, "two passes over three objects");
+}

@@ -33,3 +33,58 @@ fn after_another_writer_everything_is_wanted_anew_and_shared_objects_are_looked_
     backlog.finish(&task.key, Outcome::NOTHING_TO_DO, at(3), 0.5);
     assert_eq!(backlog.cursor(), 0);
 }
+
+/// A person may end a backoff, and not the wait that a server asked for (D22a).
+#[test]
+fn what_a_person_wants_tried_is_ready_at_once_unless_the_server_asked_for_time() {
+    let mut backlog = Backlog::default();
+    let mut keys = Vec::new();
+    for (name, version) in [("a", 1), ("b", 2), ("c", 3)] {
+        backlog.receive(wants(name, version), at(0));
+        let task = backlog.next(at(0)).expect("it is ready");
+        let mut trouble = Trouble::new(TroubleKind::Quarantined, "refused");
+        trouble.retry_after = (name == "c").then(|| Duration::from_secs(60));
+        backlog.finish(&task.key, Outcome::Trouble(trouble), at(0), 0.5);
+        keys.push(task.key);
+    }
+    assert_eq!(backlog.retry_now(Some(&keys[1]), at(1)), 1);
+    assert_eq!(
+        backlog.next(at(1)).map(|task| task.key),
+        Some(keys[1].clone())
+    );
+    assert_eq!(
+        backlog.retry_now(None, at(1)),
+        1,
+        "a; b is at work, c has to wait"
+    );
+    assert_eq!(
+        backlog.next(at(1)).map(|task| task.key),
+        Some(keys[0].clone())
+    );
+    assert_eq!(backlog.retry_now(None, at(1)), 0);
+    backlog.wake_due(at(61));
+    assert_eq!(
+        backlog.next(at(61)).map(|task| task.key),
+        Some(keys[2].clone())
+    );
+}
+
+#[test]
+fn what_is_blocked_is_tried_with_what_it_is_blocked_on() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("a", 1), at(0));
+    let task = backlog.next(at(0)).expect("it is ready");
+    let namespace = SharedKey::Namespace("ns".into());
+    backlog.finish(
+        &task.key,
+        Outcome::Blocked([namespace.clone()].into()),
+        at(0),
+        0.5,
+    );
+    backlog.look(&WorkKey::Shared(namespace), at(0));
+    let shared = backlog.next(at(0)).expect("the namespace");
+    let trouble = Trouble::new(TroubleKind::Misconfigured, "forbidden");
+    backlog.finish(&shared.key, Outcome::Trouble(trouble), at(0), 0.5);
+    assert_eq!(backlog.retry_now(Some(&task.key), at(0)), 1);
+    assert_eq!(backlog.next(at(0)).map(|task| task.key), Some(shared.key));
+}

@@ -199,7 +199,7 @@ impl Cluster for ClusterPort {
         object: &ObjectRef,
         uid: &str,
         until: Option<&str>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<LiveObject, Refusal> {
         self.client.hold(object, uid, until).await
     }
 

@@ -152,7 +152,7 @@ impl Cluster for ClusterWay {
         object: &ObjectRef,
         uid: &str,
         until: Option<&str>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<LiveObject, Refusal> {
         self.client.hold(object, uid, until).await
     }
 
