@@ -186,6 +186,9 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
     let capable = json!([{"name": "i", "image": "x",
         "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]);
     let host_path = json!([{"name": "root", "hostPath": {"path": "/"}}]);
+    let host_port =
+        json!([{"name": "c", "image": "x", "ports": [{"containerPort": 80, "hostPort": 80}]}]);
+    let unconfined = json!({"seccompProfile": {"type": "Unconfined"}});
     for (what, object, word) in [
         (
             "its node's network",
@@ -200,6 +203,21 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
         (
             "its node's files",
             replica_set(&json!({"volumes": host_path})),
+            node,
+        ),
+        (
+            "a port of its node",
+            replica_set(&json!({"containers": host_port})),
+            node,
+        ),
+        (
+            "a node of its choice",
+            replica_set(&json!({"nodeName": "node"})),
+            node,
+        ),
+        (
+            "no seccomp",
+            replica_set(&json!({"securityContext": unconfined})),
             node,
         ),
         (
@@ -226,6 +244,7 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
         let answer = apply(&client, &namespace, "new", &object).await;
         is_refused(what, answer, word)?;
     }
+    nothing_else_is_scaled(&client, &namespace).await?;
     let mut unlabelled = ours.clone();
     unlabelled["metadata"]["labels"] = json!({});
     let label = "has the label app.kubernetes.io/managed-by=krane";
@@ -269,6 +288,23 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
         .api
         .delete_global(&world.api.all::<Namespace>().get(&namespace).await?)
         .await
+}
+
+/// An autoscaler of krane's, with somebody else's workload as its target.
+async fn nothing_else_is_scaled(client: &Client, namespace: &str) -> Outcome {
+    let scalers = Api::<HorizontalPodAutoscaler>::namespaced(client.clone(), namespace);
+    for (kind, name) in [("Deployment", "scaler"), ("ReplicaSet", "theirs")] {
+        let scaler: HorizontalPodAutoscaler = serde_json::from_value(json!({
+            "metadata": {"name": "scaler", "labels": {(MANAGED.0): MANAGED.1}},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
+                "maxReplicas": 3,
+            },
+        }))?;
+        let answer = scalers.create(&PostParams::default(), &scaler).await;
+        is_refused(kind, answer, "scales ReplicaSets only")?;
+    }
+    Ok(())
 }
 
 /// D15: without the label, but applied by krane's field manager. Deleted it may not be.
