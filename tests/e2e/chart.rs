@@ -5,7 +5,7 @@ use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
     autoscaling::v2::HorizontalPodAutoscaler,
     coordination::v1::Lease,
-    core::v1::{Namespace, Pod, Secret},
+    core::v1::{Namespace, Pod, Secret, Service},
 };
 use krane_proto::ctrl::v1::{ApplyDeployment, AutoscalingPolicy, Health};
 use krane_sim::control_plane::{Kind, samples};
@@ -245,6 +245,7 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
         is_refused(what, answer, word)?;
     }
     nothing_else_is_scaled(&client, &namespace).await?;
+    nothing_is_opened_to_the_outside(&client).await?;
     let mut unlabelled = ours.clone();
     unlabelled["metadata"]["labels"] = json!({});
     let label = "has the label app.kubernetes.io/managed-by=krane";
@@ -303,6 +304,28 @@ async fn nothing_else_is_scaled(client: &Client, namespace: &str) -> Outcome {
         }))?;
         let answer = scalers.create(&PostParams::default(), &scaler).await;
         is_refused(kind, answer, "scales ReplicaSets only")?;
+    }
+    Ok(())
+}
+
+async fn nothing_is_opened_to_the_outside(client: &Client) -> Outcome {
+    let services = Api::<Service>::namespaced(client.clone(), "sentinel");
+    for (what, spec) in [
+        (
+            "a port of all nodes",
+            json!({"type": "NodePort", "ports": [{"port": 80}]}),
+        ),
+        (
+            "an address",
+            json!({"externalIPs": ["192.0.2.1"], "ports": [{"port": 80}]}),
+        ),
+    ] {
+        let service: Service = serde_json::from_value(json!({
+            "metadata": {"name": "open", "labels": {(MANAGED.0): MANAGED.1}},
+            "spec": spec,
+        }))?;
+        let answer = services.create(&PostParams::default(), &service).await;
+        is_refused(what, answer, "type ClusterIP without externalIPs")?;
     }
     Ok(())
 }
