@@ -5,7 +5,7 @@ use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
     autoscaling::v2::HorizontalPodAutoscaler,
     coordination::v1::Lease,
-    core::v1::{Namespace, Pod, Secret},
+    core::v1::{Namespace, Pod, Secret, Service},
 };
 use krane_proto::ctrl::v1::{ApplyDeployment, AutoscalingPolicy, Health};
 use krane_sim::control_plane::{Kind, samples};
@@ -186,6 +186,9 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
     let capable = json!([{"name": "i", "image": "x",
         "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]);
     let host_path = json!([{"name": "root", "hostPath": {"path": "/"}}]);
+    let host_port =
+        json!([{"name": "c", "image": "x", "ports": [{"containerPort": 80, "hostPort": 80}]}]);
+    let unconfined = json!({"seccompProfile": {"type": "Unconfined"}});
     for (what, object, word) in [
         (
             "its node's network",
@@ -200,6 +203,21 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
         (
             "its node's files",
             replica_set(&json!({"volumes": host_path})),
+            node,
+        ),
+        (
+            "a port of its node",
+            replica_set(&json!({"containers": host_port})),
+            node,
+        ),
+        (
+            "a node of its choice",
+            replica_set(&json!({"nodeName": "node"})),
+            node,
+        ),
+        (
+            "no seccomp",
+            replica_set(&json!({"securityContext": unconfined})),
             node,
         ),
         (
@@ -226,6 +244,8 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
         let answer = apply(&client, &namespace, "new", &object).await;
         is_refused(what, answer, word)?;
     }
+    nothing_else_is_scaled(&client, &namespace).await?;
+    nothing_is_opened_to_the_outside(&client).await?;
     let mut unlabelled = ours.clone();
     unlabelled["metadata"]["labels"] = json!({});
     let label = "has the label app.kubernetes.io/managed-by=krane";
@@ -269,6 +289,45 @@ async fn a_stolen_token_changes_nothing_that_is_not_kranes() -> Outcome {
         .api
         .delete_global(&world.api.all::<Namespace>().get(&namespace).await?)
         .await
+}
+
+/// An autoscaler of krane's, with somebody else's workload as its target.
+async fn nothing_else_is_scaled(client: &Client, namespace: &str) -> Outcome {
+    let scalers = Api::<HorizontalPodAutoscaler>::namespaced(client.clone(), namespace);
+    for (kind, name) in [("Deployment", "scaler"), ("ReplicaSet", "theirs")] {
+        let scaler: HorizontalPodAutoscaler = serde_json::from_value(json!({
+            "metadata": {"name": "scaler", "labels": {(MANAGED.0): MANAGED.1}},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
+                "maxReplicas": 3,
+            },
+        }))?;
+        let answer = scalers.create(&PostParams::default(), &scaler).await;
+        is_refused(kind, answer, "scales ReplicaSets only")?;
+    }
+    Ok(())
+}
+
+async fn nothing_is_opened_to_the_outside(client: &Client) -> Outcome {
+    let services = Api::<Service>::namespaced(client.clone(), "sentinel");
+    for (what, spec) in [
+        (
+            "a port of all nodes",
+            json!({"type": "NodePort", "ports": [{"port": 80}]}),
+        ),
+        (
+            "an address",
+            json!({"externalIPs": ["192.0.2.1"], "ports": [{"port": 80}]}),
+        ),
+    ] {
+        let service: Service = serde_json::from_value(json!({
+            "metadata": {"name": "open", "labels": {(MANAGED.0): MANAGED.1}},
+            "spec": spec,
+        }))?;
+        let answer = services.create(&PostParams::default(), &service).await;
+        is_refused(what, answer, "type ClusterIP without externalIPs")?;
+    }
+    Ok(())
 }
 
 /// D15: without the label, but applied by krane's field manager. Deleted it may not be.

@@ -77,6 +77,17 @@ annotations:
 {{- if .Values.leaderElection.enabled }}true{{ end }}
 {{- end }}
 
+{{- /* A duration such as 1h30m in seconds. */ -}}
+{{- define "krane.seconds" -}}
+{{- $units := dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 }}
+{{- $seconds := 0.0 }}
+{{- range regexFindAll "[0-9.]+(ms|s|m|h)" . -1 }}
+{{- $unit := regexFind "[a-z]+" . }}
+{{- $seconds = addf $seconds (mulf (trimSuffix $unit . | float64) (get $units $unit)) }}
+{{- end }}
+{{- $seconds }}
+{{- end }}
+
 {{- /* The switches of files/rbac.yaml that are on, as a YAML list. */ -}}
 {{- define "krane.rbacSwitches" -}}
 {{- $switches := list "core" }}
