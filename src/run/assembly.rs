@@ -310,6 +310,7 @@ fn parts(
     });
     Ok(AgentParts {
         controllers: controllers.collect(),
+        observes: world.observes,
         heartbeat: world.heartbeat,
         is_region_known,
         leadership: world.leadership,

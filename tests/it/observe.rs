@@ -94,6 +94,7 @@ struct World {
     control: Control,
     folder: TempDir,
     admin_port: u16,
+    metrics_port: u16,
     /// The paths that the control plane was asked by.
     called: BTreeSet<String>,
     streams: Vec<Stream>,
@@ -107,6 +108,7 @@ impl World {
             control: Control::start().await,
             folder: TempDir::new().unwrap(),
             admin_port: free_port(),
+            metrics_port: free_port(),
             called: BTreeSet::new(),
             streams: Vec::new(),
         }
@@ -118,10 +120,12 @@ impl World {
             &config,
             format!(
                 "region = 'us-east-1.aws'\nrpc_port = {}\nadmin.listen = '127.0.0.1:{}'\n\
+                 observability.metrics.prometheus_port = {}\n\
                  cilium.required = false\nreplay.interval = '0'\n\
                  control.url = '{}'\ncontrol.token = '{CANARY}'\nlease.enabled = true\n",
                 free_port(),
                 self.admin_port,
+                self.metrics_port,
                 self.control.url(),
             ),
         )
@@ -212,7 +216,7 @@ async fn observed(states: &[DeploymentState], until: &str) -> (World, Output) {
     let mut world = World::new().await;
     let child = world.command(&["-o", "json"]).spawn().unwrap();
     let process = Pid::from_raw(child.id().unwrap().try_into().unwrap()).unwrap();
-    let port = world.admin_port;
+    let (port, metrics_port) = (world.admin_port, world.metrics_port);
     let interrupt = async {
         let workloads = eventually("the page tells of the workload", PATIENCE, async || {
             let text = page(port, "/api/v1/workloads").await;
@@ -238,8 +242,11 @@ async fn observed(states: &[DeploymentState], until: &str) -> (World, Output) {
         });
         asked.await.unwrap_or_else(|failure| panic!("{failure}"));
         let health = page(port, "/api/v1/health").await;
-        let words = r#""Observe mode: nothing is written""#;
-        assert!(health.contains(words), "{health}");
+        let words = "observe mode: nothing is written";
+        assert!(health.to_lowercase().contains(words), "{health}");
+        // Two agents that both say that they write would alarm somebody.
+        let metrics = page(metrics_port, "/metrics").await;
+        assert!(metrics.contains("\nkrane_lease_held 0\n"), "{metrics}");
         kill_process(process, Signal::INT).unwrap();
     };
     let (output, ()) = tokio::select! {
