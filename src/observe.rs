@@ -4,6 +4,7 @@
 //! a real one would be. What the control plane is told comes from the agent that is in charge; this
 //! one only listens. [`Journal`] keeps what would have changed.
 
+mod coverage;
 mod journal;
 mod rehearsal;
 mod shadows;
@@ -15,6 +16,7 @@ use futures::stream::BoxStream;
 use krane_actors::ports::{Answer, ControlPlane, Question, RpcFailure, StreamEvent};
 use krane_domain::report::Report;
 
+pub use coverage::{Coverage, Obstacle};
 pub use journal::{Entry, Journal, Summary, What};
 pub use rehearsal::Rehearsal;
 pub use shadows::Shadows;

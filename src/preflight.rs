@@ -54,7 +54,8 @@ async fn within(group: Group, part: impl Future<Output = Vec<Finding>>) -> Vec<F
     let part = timeout(LIMIT, part).await;
     part.unwrap_or_else(|_| {
         let message = format!("not everything could be looked at within {LIMIT:?}");
-        let late = Finding::fail(group, "deadline", "krane::check::deadline", message);
+        let mut late = Finding::fail(group, "deadline", "krane::check::deadline", message);
+        late.is_unknown = true;
         vec![late.fix("try again; if it stays so, look at what answers slowly")]
     })
 }
@@ -198,8 +199,8 @@ async fn vault(settings: &Settings) -> Vec<Finding> {
             "no vault is set: the secrets service is off",
         )],
         Some(Vault::Remote { url, token }) => {
-            let mut findings = way(judge::vault("vault.url", url.as_str()), url).await;
-            let is_reached = findings.iter().all(|finding| finding.code.is_none());
+            let mut findings = way(judge::vault(url.as_str()), url).await;
+            let is_reached = !findings.iter().any(Finding::is_failure);
             if !is_reached {
                 findings.push(Finding::skip(group, check, "the vault was not reached"));
                 return findings;
@@ -230,7 +231,7 @@ async fn vault(settings: &Settings) -> Vec<Finding> {
             findings
         }
         Some(Vault::Embedded { s3, .. }) => {
-            let mut findings = way(judge::vault("vault.s3.url", s3.url.as_str()), &s3.url).await;
+            let mut findings = way(judge::vault_s3(s3.url.as_str()), &s3.url).await;
             findings.push(Finding::pass(
                 group,
                 check,

@@ -25,9 +25,9 @@ use crate::edge::cluster::{
 };
 use crate::edge::control_plane::{self, EndpointError};
 use crate::edge::vault::{self, VaultMetrics, VaultSetupError};
-use crate::observe::{Journal, Rehearsal, Shadows, Summary};
+use crate::observe::{Coverage, Journal, Rehearsal, Shadows, Summary};
 use crate::rpc::bind::Listeners;
-use crate::settings::{Settings, WritesMode};
+use crate::settings::{Settings, UpgradesMode, WritesMode};
 pub(crate) use assembly::{Running, World};
 use ports::Observers;
 pub(crate) use ports::SystemClock;
@@ -83,11 +83,12 @@ pub async fn observe(
     settings.lease.enabled = false;
     settings.safety.writes = WritesMode::On;
     settings.scheduler.token = None;
+    let may_upgrade = settings.safety.upgrades == UpgradesMode::On;
     let registry = Registry::new();
     let journal = Arc::new(Journal::default());
     let world = tokio::select! {
         world = rehearsal(&settings, &registry, &journal) => world?,
-        _ = signals.first() => return Ok(journal.summary(vec!["nothing was started".to_owned()])),
+        _ = signals.first() => return Ok(journal.summary(Coverage::nothing("nothing was started"))),
     };
     let agent = Running::start(&settings, world, listeners, &registry, None).await?;
     tracing::info!("observe mode: nothing is written, and the control plane is told nothing");
@@ -96,7 +97,7 @@ pub async fn observe(
         () = elapsed(length) => None,
         exit = agent.finished() => Some(exit),
     };
-    let summary = journal.summary(agent.unsettled());
+    let summary = journal.summary(agent.coverage(may_upgrade));
     let exit = if let Some(exit) = exit {
         exit
     } else {

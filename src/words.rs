@@ -27,6 +27,21 @@ pub(crate) fn described(message: &str, source: Option<&(dyn Error + 'static)>) -
     text
 }
 
+/// A text from somewhere else, with nothing in it that a terminal would obey, nor anything that
+/// shows its letters in another order.
+pub(crate) fn printable(text: &str) -> String {
+    let escape = |character: char| {
+        let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        // C1 counts as control, too.
+        if character.is_control() || turns {
+            character.escape_default().to_string()
+        } else {
+            character.to_string()
+        }
+    };
+    text.chars().map(escape).collect()
+}
+
 /// A length of time in one unit; the script of the page says the same.
 pub(crate) fn brief(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -51,7 +66,7 @@ pub(crate) fn cut(mut text: String) -> String {
 mod tests {
     use std::io;
 
-    use super::{LONGEST_MESSAGE, chain, cut, described};
+    use super::{LONGEST_MESSAGE, chain, cut, described, printable};
 
     #[derive(Debug, thiserror::Error)]
     #[error("{words}")]
@@ -77,5 +92,12 @@ mod tests {
         let cut = cut("ä".repeat(LONGEST_MESSAGE));
         assert_eq!(cut.len(), LONGEST_MESSAGE + '…'.len_utf8());
         assert!(cut.ends_with("ä…"), "{cut}");
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_would_obey_is_printed() {
+        let text = "a\u{1b}[2J\u{9b}31m\u{202e}\u{2066}ü→";
+        let shown = r"a\u{1b}[2J\u{9b}31m\u{202e}\u{2066}ü→";
+        assert_eq!(printable(text), shown);
     }
 }

@@ -36,6 +36,8 @@ pub struct AgentParts {
     pub is_region_known: Arc<AtomicBool>,
     /// Whether this process is the one that writes; the controllers have the same.
     pub leadership: Leadership,
+    /// Whether nothing is written, whoever leads.
+    pub observes: bool,
     /// How that is decided, when several processes run.
     pub election: Option<Election>,
     /// What pods are given their secrets with; nothing without a vault.
@@ -104,6 +106,7 @@ impl Agent {
         registry.register(Box::new(LeaseCollector::new(
             leadership,
             agent.parts.board.clone(),
+            agent.parts.observes,
         )?))?;
         Ok(agent)
     }

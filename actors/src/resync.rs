@@ -254,6 +254,21 @@ impl Resync {
     }
 
     fn pass_ended(&self, result: &pass::PassResult, context: &Context<ResyncMessage>) {
+        self.judge(result, context);
+        let now = context.board.now();
+        // Last, so that whoever sees the pass sees what came of it.
+        self.store.with(|memory| {
+            memory.last_resync = Some(ResyncSummary {
+                ended_at: now,
+                took: now.saturating_sub(result.started_at),
+                asked: result.asked,
+                failed: result.failed,
+                unknown: result.unknown.len(),
+            });
+        });
+    }
+
+    fn judge(&self, result: &pass::PassResult, context: &Context<ResyncMessage>) {
         let now = context.board.now();
         let controller = self.store.controller().name();
         self.metrics
@@ -262,15 +277,6 @@ impl Resync {
         let unknown = result.unknown.keys().cloned().collect();
         let may_believe = self.is_region_known.load(Ordering::Relaxed);
         let (asked, failed, found) = (result.asked, result.failed, result.unknown.len());
-        self.store.with(|memory| {
-            memory.last_resync = Some(ResyncSummary {
-                ended_at: now,
-                took: now.saturating_sub(result.started_at),
-                asked,
-                failed,
-                unknown: found,
-            });
-        });
         if failed > 0 {
             tracing::warn!(
                 controller,

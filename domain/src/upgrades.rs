@@ -30,6 +30,8 @@ pub fn is_older_rendering(live: &LiveObject, differences: &[Difference]) -> bool
 pub struct Upgrades {
     waiting: BTreeSet<WorkKey>,
     let_go: BTreeSet<WorkKey>,
+    /// Had their turn once; what was only rehearsed waits again.
+    tried: BTreeSet<WorkKey>,
 }
 
 impl Upgrades {
@@ -43,9 +45,12 @@ impl Upgrades {
         may
     }
 
-    /// Lets the next one go.
+    /// Lets the next one go, and one that had no turn yet before those that had.
     pub fn let_next_go(&mut self) -> Option<WorkKey> {
-        let key = self.waiting.pop_first()?;
+        let untried = self.waiting.difference(&self.tried).next();
+        let key = untried.or_else(|| self.waiting.first())?.clone();
+        self.waiting.remove(&key);
+        self.tried.insert(key.clone());
         self.let_go.insert(key.clone());
         Some(key)
     }
@@ -60,10 +65,16 @@ impl Upgrades {
         self.waiting.len()
     }
 
+    /// Keys that wait and had no turn yet.
+    pub fn untried(&self) -> usize {
+        self.waiting.difference(&self.tried).count()
+    }
+
     /// Forgets keys of which this is not true.
     pub fn retain(&mut self, is_known: impl Fn(&WorkKey) -> bool) {
         self.waiting.retain(&is_known);
         self.let_go.retain(&is_known);
+        self.tried.retain(&is_known);
     }
 }
 

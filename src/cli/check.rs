@@ -5,8 +5,10 @@ mod takeover;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use tokio::time::timeout;
 
 use super::exit;
 use super::flags::SettingFlags;
@@ -18,13 +20,19 @@ use crate::settings::{InvalidSettings, LoadInput, Loaded};
 const MORE: &str = "\
 Looks at the configuration, the way to the control plane and its answer, the API server, every
 right that krane needs, what it needs to be there, the vault, the clocks and the ports. What
-lies behind something that failed is not looked at, and said so. It takes 15 s at most.
+lies behind something that failed is not looked at, and said so. It takes 15 s at most, with
+--takeover 30 s.
 
 Run it where krane runs, with krane's rights:
   kubectl -n krane exec deploy/krane -- /krane check --config /etc/krane/chart/krane.toml
 
-Exit codes: 0 all is well, warnings included; 1 something is wrong (with --strict, a warning
-is); 77 nothing but rights is missing; 78 the configuration is wrong.";
+Exit codes: 0 all is well, warnings included; 1 something is wrong (with --strict, a warning or
+something that could not be looked at is); 69 nothing is known to be wrong, but something that
+krane needs could not be looked at; 77 nothing but rights is missing; 78 the configuration is
+wrong.";
+
+/// For everything of `--takeover`.
+const TAKEOVER_LIMIT: Duration = Duration::from_secs(30);
 
 /// Says whether krane would run here, and if not, why. Changes nothing.
 #[derive(Debug, Args)]
@@ -35,7 +43,7 @@ pub(super) struct Check {
     #[arg(long)]
     takeover: bool,
 
-    /// A warning ends it with 1, too.
+    /// A warning, or something that could not be looked at, ends it with 1, too.
     #[arg(long, conflicts_with = "takeover")]
     strict: bool,
 
@@ -111,7 +119,9 @@ async fn preflight(loaded: &Loaded, output: Output, strict: bool, terminal: &Ter
         ExitCode::from(exit::CONFIG)
     } else if report.lacks_only_rights() {
         ExitCode::from(exit::NO_PERMISSION)
-    } else if summary.failed > 0 || (strict && summary.warnings > 0) {
+    } else if report.lacks_only_answers() {
+        ExitCode::from(exit::UNAVAILABLE)
+    } else if summary.failed > 0 || (strict && (summary.warnings > 0 || report.has_unseen())) {
         ExitCode::from(exit::FINDINGS)
     } else {
         printed
@@ -159,9 +169,20 @@ fn of_invalid(invalid: &InvalidSettings) -> Report {
 }
 
 async fn take_over(loaded: &Loaded, output: Output, terminal: &Terminal) -> ExitCode {
-    let findings = match crate::run::look_before_take_over(&loaded.settings).await {
-        Ok(findings) => findings,
-        Err(error) => return Failure::from(error).tell(terminal),
+    let looking = crate::run::look_before_take_over(&loaded.settings);
+    let findings = match timeout(TAKEOVER_LIMIT, Box::pin(looking)).await {
+        Ok(Ok(findings)) => findings,
+        Ok(Err(error)) => return Failure::from(error).tell(terminal),
+        Err(_) => {
+            let late = Failure {
+                code: exit::UNAVAILABLE,
+                name: "krane::check::deadline",
+                sentence: format!("not everything could be looked at within {TAKEOVER_LIMIT:?}"),
+                cause: None,
+                help: "run krane check, which says what does not answer".to_owned(),
+            };
+            return late.tell(terminal);
+        }
     };
     let text = match output {
         Output::Text => takeover::words(&findings),

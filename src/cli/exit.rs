@@ -32,8 +32,8 @@ docs/errors.md explains every error by its code.";
 pub const HELP_OF_RUN: &str = "\
 Exit codes: 0 stopped by a signal, 69 a port or thread is not to be had, 70 krane's own code failed, \
 78 the configuration or the credentials are wrong and nothing was started, 130 or 143 ended at once by a \
-second SIGINT or SIGTERM. With --observe: 0 nothing would be written, 1 something would, 69 not everything \
-was looked at yet.";
+second SIGINT or SIGTERM. With --observe: 0 nothing would be written, 1 something would be or something is in \
+the way, 69 not everything was looked at yet.";
 
 /// Those of `krane check-config`.
 pub const HELP_OF_CHECK_CONFIG: &str = "\

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use super::exit;
 use crate::settings::{InvalidSettings, Misspelt};
+pub(super) use crate::words::printable;
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
@@ -158,16 +159,4 @@ impl Terminal {
     pub(super) fn render_for_test(color: bool, invalid: &InvalidSettings) -> String {
         Self { color }.render_invalid(invalid)
     }
-}
-
-/// A text from somewhere else, with nothing in it that a terminal would obey.
-pub(super) fn printable(text: &str) -> String {
-    let escape = |character: char| {
-        if character.is_control() {
-            character.escape_default().to_string()
-        } else {
-            character.to_string()
-        }
-    };
-    text.chars().map(escape).collect()
 }

@@ -131,7 +131,7 @@ impl Run {
     }
 }
 
-/// What would have been written, and the exit code that says whether anything.
+/// What would have been written and what is in the way, and the exit code that says whether anything.
 fn tell(summary: &Summary, observation: Option<&Observation>, terminal: &Terminal) -> ExitCode {
     let is_json = observation.is_some_and(|it| it.output == Output::Json);
     let text = if is_json {
@@ -142,7 +142,7 @@ fn tell(summary: &Summary, observation: Option<&Observation>, terminal: &Termina
     let printed = terminal.data(&text);
     if !summary.unsettled.is_empty() {
         ExitCode::from(exit::UNAVAILABLE)
-    } else if summary.entries.is_empty() {
+    } else if summary.is_calm() {
         printed
     } else {
         ExitCode::from(exit::FINDINGS)

@@ -8,8 +8,13 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::coverage::{Coverage, Obstacle};
+use crate::words::printable;
+
 /// Paths that an entry shows at most.
 const SHOWN: usize = 8;
+/// Obstacles that a person is shown at most; a program gets all.
+const OBSTACLES_SHOWN: usize = 50;
 
 /// What would have been done with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -47,6 +52,8 @@ pub struct Summary {
     kind: &'static str,
     /// What was not looked at yet; empty when everything was.
     pub unsettled: Vec<String>,
+    /// What krane would not bring about, and why.
+    pub obstacles: Vec<Obstacle>,
     /// What would have been written.
     pub entries: Vec<Entry>,
 }
@@ -81,63 +88,100 @@ impl Journal {
     }
 
     /// What there is now, in the order of action and name.
-    pub fn summary(&self, unsettled: Vec<String>) -> Summary {
+    pub fn summary(&self, coverage: Coverage) -> Summary {
         let mut entries: Vec<Entry> = self.entries.lock().values().cloned().collect();
         entries.sort_by(|one, other| (one.what, &one.object).cmp(&(other.what, &other.object)));
         Summary {
             api_version: "krane/v1",
             kind: "ObserveSummary",
-            unsettled,
+            unsettled: coverage.unsettled,
+            obstacles: coverage.obstacles,
             entries,
         }
     }
 }
 
 impl Summary {
-    /// The summary for a person.
+    /// Whether everything was looked at, and nothing would be written and nothing is in the way.
+    pub fn is_calm(&self) -> bool {
+        self.unsettled.is_empty() && self.obstacles.is_empty() && self.entries.is_empty()
+    }
+
+    /// The summary for a person. Servers may have written parts of it.
     pub fn words(&self) -> String {
         let mut text = String::new();
-        // Writing to a String cannot fail.
-        let mut line = |words: &str| {
-            let _ = writeln!(text, "{words}");
-        };
-        if !self.unsettled.is_empty() {
-            line("✗ not everything was looked at yet; observe for longer:");
-        }
-        for part in &self.unsettled {
-            line(&format!("  {part}"));
-        }
-        if self.entries.is_empty() {
-            line("✔ krane would change nothing");
+        self.words_of_coverage(&mut text);
+        if self.is_calm() {
+            text.push_str("✔ krane would change nothing\n");
+        } else if self.entries.is_empty() {
+            text.push_str("- krane would write nothing else\n");
         } else {
-            line(&format!(
-                "‼ krane would write {} objects:",
-                self.entries.len()
-            ));
+            line(
+                &mut text,
+                &format!("‼ krane would write {} objects:", self.entries.len()),
+            );
         }
         for entry in &self.entries {
-            let verb = match entry.what {
-                What::Create => "create",
-                What::Update => "update",
-                What::Delete => "delete",
-                What::Refused => "refused",
-            };
-            line(&format!("  {verb:<7} {}", entry.object));
-            for path in entry.paths.iter().take(SHOWN) {
-                line(&format!("            {path}"));
-            }
-            if entry.paths.len() > SHOWN {
-                line(&format!(
-                    "            and {} more",
-                    entry.paths.len() - SHOWN
-                ));
-            }
-            if let Some(why) = &entry.why {
-                line(&format!("            {why}"));
-            }
+            entry.words(&mut text);
         }
         text
     }
+
+    fn words_of_coverage(&self, text: &mut String) {
+        if !self.unsettled.is_empty() {
+            line(
+                text,
+                "✗ not everything was looked at yet; observe for longer:",
+            );
+        }
+        for part in &self.unsettled {
+            line(text, &format!("  {part}"));
+        }
+        if !self.obstacles.is_empty() {
+            let number = self.obstacles.len();
+            line(
+                text,
+                &format!("✗ krane would not get past {number} objects:"),
+            );
+        }
+        for it in self.obstacles.iter().take(OBSTACLES_SHOWN) {
+            line(
+                text,
+                &format!("  {:<13} {} of {}", it.state, it.object, it.controller),
+            );
+            line(text, &format!("                {}", it.why));
+        }
+        if let Some(more) = self.obstacles.len().checked_sub(OBSTACLES_SHOWN + 1) {
+            line(text, &format!("  and {} more", more + 1));
+        }
+    }
+}
+
+impl Entry {
+    fn words(&self, text: &mut String) {
+        let verb = match self.what {
+            What::Create => "create",
+            What::Update => "update",
+            What::Delete => "delete",
+            What::Refused => "refused",
+        };
+        line(text, &format!("  {verb:<7} {}", self.object));
+        for path in self.paths.iter().take(SHOWN) {
+            line(text, &format!("            {path}"));
+        }
+        if self.paths.len() > SHOWN {
+            let more = self.paths.len() - SHOWN;
+            line(text, &format!("            and {more} more"));
+        }
+        if let Some(why) = &self.why {
+            line(text, &format!("            {why}"));
+        }
+    }
+}
+
+fn line(text: &mut String, words: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{}", printable(words));
 }
 
 /// Where two objects differ, without what the server alone writes.
@@ -221,7 +265,7 @@ mod tests {
         journal.note(&object, What::Update, vec!["spec.replicas".to_owned()]);
         let other = ObjectRef::new(Resource::Namespace, "", "ws-2");
         journal.note(&other, What::Create, Vec::new());
-        insta::assert_snapshot!(journal.summary(Vec::new()).words(), @r"
+        insta::assert_snapshot!(journal.summary(Coverage::default()).words(), @r"
         ‼ krane would write 2 objects:
           create  Namespace ws-2
           update  ReplicaSet ws-1/app-1
@@ -229,6 +273,31 @@ mod tests {
         ");
         journal.forget(&object);
         journal.forget(&other);
-        assert!(journal.summary(Vec::new()).entries.is_empty());
+        assert!(journal.summary(Coverage::default()).entries.is_empty());
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_no_calm_and_obeys_no_terminal() {
+        let journal = Journal::default();
+        let coverage = Coverage {
+            unsettled: vec!["deployments: 2 objects are on their way".to_owned()],
+            obstacles: vec![Obstacle {
+                controller: "deployments",
+                object: "ws-1/app-1".to_owned(),
+                state: "misconfigured",
+                why: "denied \u{1b}[2J\u{202e}by a webhook".to_owned(),
+            }],
+        };
+        let summary = journal.summary(coverage);
+        assert!(!summary.is_calm());
+        insta::assert_snapshot!(summary.words(), @r"
+        ✗ not everything was looked at yet; observe for longer:
+          deployments: 2 objects are on their way
+        ✗ krane would not get past 1 objects:
+          misconfigured ws-1/app-1 of deployments
+                        denied \u{1b}[2J\u{202e}by a webhook
+        - krane would write nothing else
+        ");
+        assert!(journal.summary(Coverage::default()).is_calm());
     }
 }

@@ -176,7 +176,11 @@ fn rig() -> Rig {
 
 impl Rig {
     fn entries(&self) -> Vec<(What, String, Vec<String>)> {
-        let entries = self.journal.summary(Vec::new()).entries.into_iter();
+        let entries = self
+            .journal
+            .summary(Coverage::default())
+            .entries
+            .into_iter();
         entries
             .map(|entry| (entry.what, entry.object, entry.paths))
             .collect()
@@ -304,7 +308,7 @@ async fn a_refusal_is_told_and_passed_on() {
     let refused = rendered(&app("refused"), 1);
     let answer = rig.rehearsal.apply(&refused, None).await;
     assert_eq!(answer.unwrap_err().class, RefusalClass::Permanent);
-    let entry = &rig.journal.summary(Vec::new()).entries[0];
+    let entry = &rig.journal.summary(Coverage::default()).entries[0];
     assert_eq!(entry.what, What::Refused);
     assert!(entry.why.as_deref().unwrap().contains("no"));
 }

@@ -2,7 +2,7 @@
 
 mod look;
 
-use super::findings::{Finding, Group};
+use super::findings::{Finding, Group, MISSING_RIGHT};
 use super::rights::{self, Asked};
 
 pub(super) use look::{greet, look};
@@ -19,9 +19,14 @@ pub(super) enum Presence {
     There,
     /// It is not.
     Absent,
+    /// This account may not look.
+    Forbidden,
     /// Nobody knows, and why.
     Unknown(String),
 }
+
+/// Why something was not seen.
+const FORBIDDEN: &str = "this account may not read it";
 
 /// The first words with an API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,11 +135,26 @@ pub(super) fn nothing(because: &str) -> Vec<Finding> {
     findings
 }
 
+/// What krane needs, and nobody knows of.
+fn unknown(check: &'static str, what: &str, why: &str) -> Finding {
+    let message = format!("whether {what} is there is not known");
+    Finding::unknown(Group::Cluster, check, message).because(why)
+}
+
+/// What krane needs and has a right to read, read with an account that has none.
+fn forbidden(check: &'static str, what: &str) -> Finding {
+    let message = format!("whether {what} is there is not known");
+    Finding::fail(Group::Cluster, check, MISSING_RIGHT, message)
+        .because(FORBIDDEN)
+        .fix("run it with krane's own account, with the roles of the chart")
+}
+
 fn gvisor(presence: &Presence) -> Finding {
     let (group, check) = (Group::Cluster, "cluster.gvisor");
     match presence {
         Presence::There => Finding::pass(group, check, "the RuntimeClass gvisor is there"),
-        Presence::Unknown(why) => Finding::skip(group, check, why),
+        Presence::Forbidden => forbidden(check, "the RuntimeClass gvisor"),
+        Presence::Unknown(why) => unknown(check, "the RuntimeClass gvisor", why),
         Presence::Absent => Finding::fail(
             group,
             check,
@@ -149,10 +169,14 @@ fn gvisor(presence: &Presence) -> Finding {
 fn cilium(presence: &Presence, is_required: bool) -> Finding {
     let (group, check) = (Group::Cluster, "cluster.cilium");
     let code = "krane::check::cilium";
+    let kind = "the kind CiliumNetworkPolicy";
     let absent = "the cluster does not know CiliumNetworkPolicy (cilium.io/v2)";
     match presence {
         Presence::There => Finding::pass(group, check, "CiliumNetworkPolicy is known"),
-        Presence::Unknown(why) => Finding::skip(group, check, why),
+        Presence::Forbidden if is_required => forbidden(check, kind),
+        Presence::Unknown(why) if is_required => unknown(check, kind, why),
+        Presence::Forbidden => Finding::skip(group, check, FORBIDDEN),
+        Presence::Unknown(why) => Finding::unseen(group, check, why),
         Presence::Absent if is_required => Finding::fail(group, check, code, absent)
             .because("workloads wait until it does (cilium.required)")
             .fix("install Cilium, or set cilium.required=false to run workloads unisolated"),
@@ -166,7 +190,8 @@ fn sentinels(presence: &Presence) -> Finding {
     let (group, check) = (Group::Cluster, "cluster.sentinel_namespace");
     match presence {
         Presence::There => Finding::pass(group, check, "the namespace sentinel is there"),
-        Presence::Unknown(why) => Finding::skip(group, check, why),
+        Presence::Forbidden => forbidden(check, "the namespace sentinel"),
+        Presence::Unknown(why) => unknown(check, "the namespace sentinel", why),
         Presence::Absent => Finding::fail(
             group,
             check,
@@ -184,7 +209,9 @@ fn storage_class(presence: &Presence, name: &str) -> Finding {
         Presence::There => {
             Finding::pass(group, check, format!("the storage class {name} is there"))
         }
-        Presence::Unknown(why) => Finding::skip(group, check, why),
+        // krane has no right to read it, and needs none.
+        Presence::Forbidden => Finding::skip(group, check, FORBIDDEN),
+        Presence::Unknown(why) => Finding::unseen(group, check, why),
         Presence::Absent => Finding::warn(
             group,
             check,

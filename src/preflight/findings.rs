@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+/// The error that says that a right is missing.
+pub const MISSING_RIGHT: &str = "krane::check::rights";
+
 /// What a finding is about, in the order of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,6 +92,9 @@ pub struct Finding {
     /// Where it is explained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<String>,
+    /// Whether it was to be looked at and nobody knows how it is.
+    #[serde(skip)]
+    pub is_unknown: bool,
 }
 
 impl Finding {
@@ -103,6 +109,7 @@ impl Finding {
             fix: None,
             code: None,
             docs: None,
+            is_unknown: false,
         }
     }
 
@@ -112,6 +119,23 @@ impl Finding {
             state: State::Skip,
             ..Self::pass(group, check, format!("{check} not looked at: {because}"))
         }
+    }
+
+    /// Should have been looked at, and could not be; krane runs all the same.
+    pub fn unseen(group: Group, check: &'static str, because: impl std::fmt::Display) -> Self {
+        Self {
+            is_unknown: true,
+            ..Self::skip(group, check, because)
+        }
+    }
+
+    /// krane needs it, and nobody knows whether it is there.
+    pub fn unknown(group: Group, check: &'static str, message: impl Into<String>) -> Self {
+        let failed = Self {
+            is_unknown: true,
+            ..Self::fail(group, check, "krane::check::unknown", message)
+        };
+        failed.fix("try again; if it stays so, look at what did not answer")
     }
 
     /// Wrong.
@@ -217,12 +241,24 @@ impl Report {
 
     /// Whether all that is wrong is a missing right.
     pub fn lacks_only_rights(&self) -> bool {
-        let mut failed = self
-            .findings
-            .iter()
-            .filter(|finding| finding.state == State::Fail)
-            .peekable();
-        failed.peek().is_some() && failed.all(|finding| finding.group == Group::Rights)
+        self.every_failure(|finding| finding.code == Some(MISSING_RIGHT))
+    }
+
+    /// Whether nothing is known to be wrong, and something that is needed could not be looked at.
+    pub fn lacks_only_answers(&self) -> bool {
+        self.every_failure(|finding| finding.is_unknown)
+    }
+
+    /// Whether something that should have been looked at was not.
+    pub fn has_unseen(&self) -> bool {
+        self.findings.iter().any(|finding| finding.is_unknown)
+    }
+
+    /// There is a failure, and every one is such.
+    fn every_failure(&self, is_such: impl Fn(&Finding) -> bool) -> bool {
+        let failures = self.findings.iter().filter(|finding| finding.is_failure());
+        let mut failures = failures.peekable();
+        failures.peek().is_some() && failures.all(is_such)
     }
 }
 
@@ -245,8 +281,23 @@ mod tests {
         let passed = || Finding::pass(Group::Time, "y", "y");
         assert!(Report::new(vec![passed(), wrong(Group::Rights)]).lacks_only_rights());
         assert!(!Report::new(vec![passed()]).lacks_only_rights());
-        let both = vec![wrong(Group::Cluster), wrong(Group::Rights)];
+        let absent = Finding::fail(Group::Cluster, "x", "krane::check::gvisor", "x");
+        let both = vec![absent, wrong(Group::Rights)];
         assert!(!Report::new(both).lacks_only_rights());
+    }
+
+    #[test]
+    fn what_nobody_knows_is_told_from_what_is_wrong() {
+        let unknown = || Finding::unknown(Group::Rights, "rights", "no answer");
+        let alone = Report::new(vec![unknown()]);
+        assert!(alone.lacks_only_answers() && !alone.lacks_only_rights());
+        let both = Report::new(vec![unknown(), wrong(Group::Rights)]);
+        assert!(!both.lacks_only_answers() && !both.lacks_only_rights());
+        let passed = Finding::pass(Group::Time, "y", "y");
+        let unseen = Finding::unseen(Group::Cluster, "x", "503");
+        assert!(Report::new(vec![passed.clone(), unseen]).has_unseen());
+        let skipped = Finding::skip(Group::Cluster, "x", "403");
+        assert!(!Report::new(vec![passed, skipped]).has_unseen());
     }
 
     #[test]

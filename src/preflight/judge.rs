@@ -25,6 +25,8 @@ pub(super) struct Place<'a> {
     pub url: &'a str,
     /// `dns`, `tcp` and `tls` of it.
     pub checks: [&'static str; 3],
+    /// What should not go there unencrypted, if anything.
+    pub carries: Option<&'static str>,
 }
 
 /// `control.url`
@@ -38,16 +40,30 @@ pub(super) const fn control(url: &str) -> Place<'_> {
             "control_plane.tcp",
             "control_plane.tls",
         ],
+        carries: Some("the bearer token and every state"),
     }
 }
 
-/// `vault.url` or `vault.s3.url`
-pub(super) const fn vault<'a>(key: &'static str, url: &'a str) -> Place<'a> {
+/// `vault.url`
+pub(super) const fn vault(url: &str) -> Place<'_> {
+    Place {
+        carries: Some("the token and the decrypted secrets"),
+        ..of_vault("vault.url", url)
+    }
+}
+
+/// `vault.s3.url`: requests are signed, and keys are stored encrypted.
+pub(super) const fn vault_s3(url: &str) -> Place<'_> {
+    of_vault("vault.s3.url", url)
+}
+
+const fn of_vault<'a>(key: &'static str, url: &'a str) -> Place<'a> {
     Place {
         key,
         ca_key: None,
         url,
         checks: ["vault.dns", "vault.tcp", "vault.tls"],
+        carries: None,
     }
 }
 
@@ -107,14 +123,17 @@ pub(super) fn way(place: Place<'_>, reach: &Reach, now: i64) -> Vec<Finding> {
         } => findings.push(trusted(place, certificate, now)),
         Reach::Open {
             certificate: None, ..
-        } if key == "control.url" => findings.push(
+        } if place.carries.is_some() => findings.push(
             Finding::warn(
                 group,
                 tls,
                 "krane::check::plaintext",
                 format!("{key} {url} is not encrypted"),
             )
-            .because("the bearer token and every state travel readable")
+            .because(format!(
+                "{} travel readable",
+                place.carries.unwrap_or_default()
+            ))
             .fix("use https://, unless a mesh encrypts the way"),
         ),
         Reach::Open { .. } | Reach::Unresolved(_) | Reach::Unconnected { .. } => {}

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::findings::{Finding, Group};
+use super::findings::{Finding, Group, MISSING_RIGHT};
 use crate::settings::{ReplaceOutdatedPods, Settings};
 
 /// The list, as it is in the chart.
@@ -150,13 +150,10 @@ impl Right {
     }
 }
 
-/// A line for each thing that something is missing for, or one for all.
+/// A line for each thing that something is missing for, one for all that nobody knows, or one that
+/// says that all is there.
 pub(super) fn judge(asked: &[Asked], user: &str) -> Vec<Finding> {
-    let check = "rights";
-    let unknown = asked.iter().find_map(|(_, answer)| answer.as_ref().err());
-    if let Some(why) = unknown {
-        return vec![Finding::skip(Group::Rights, check, why)];
-    }
+    let (group, check) = (Group::Rights, "rights");
     let mut subjects: Vec<String> = asked.iter().map(|(right, _)| right.subject()).collect();
     subjects.dedup();
     let mut findings = Vec::new();
@@ -170,15 +167,25 @@ pub(super) fn judge(asked: &[Asked], user: &str) -> Vec<Finding> {
             let verbs = missing.join(", ");
             let message = format!("{subject}: {verbs} is not allowed");
             findings.push(
-                Finding::fail(Group::Rights, check, "krane::check::rights", message)
+                Finding::fail(group, check, MISSING_RIGHT, message)
                     .because(format!("no role gives it to {user}"))
                     .fix("helm upgrade with rbac.create=true, or bind the roles of charts/krane/files/rbac.yaml"),
             );
         }
     }
+    let unknown = asked.iter().filter_map(|(_, answer)| answer.as_ref().err());
+    let unknown: Vec<&String> = unknown.collect();
+    if let Some(why) = unknown.first() {
+        let message = format!(
+            "whether {user} has {} of {} rights that krane needs is not known",
+            unknown.len(),
+            asked.len()
+        );
+        findings.push(Finding::unknown(group, check, message).because(*why));
+    }
     if findings.is_empty() {
         let message = format!("all {} rights that krane needs, as {user}", asked.len());
-        findings.push(Finding::pass(Group::Rights, check, message));
+        findings.push(Finding::pass(group, check, message));
     }
     findings
 }
@@ -186,21 +193,21 @@ pub(super) fn judge(asked: &[Asked], user: &str) -> Vec<Finding> {
 /// What a stolen token could do beyond krane's work; only of an account of a program.
 pub(super) fn judge_width(asked: &[Asked], user: &str) -> Option<Finding> {
     let is_program = user.starts_with("system:serviceaccount:");
+    let check = "rights.width";
     let wide: Vec<String> = asked
         .iter()
         .filter(|(_, is_there)| *is_there == Ok(true))
         .map(|(right, _)| format!("{} {}", right.verb, right.subject()))
         .collect();
+    let unknown = asked.iter().find_map(|(_, answer)| answer.as_ref().err());
+    if let (true, true, Some(why)) = (is_program, wide.is_empty(), unknown) {
+        return Some(Finding::unseen(Group::Rights, check, why));
+    }
     (is_program && !wide.is_empty()).then(|| {
         let message = format!("{user} may do more than krane needs: {}", wide.join(", "));
-        Finding::warn(
-            Group::Rights,
-            "rights.width",
-            "krane::check::wide_rights",
-            message,
-        )
-        .because("some other role is bound to krane's account")
-        .fix("give krane an account of its own, with the roles of the chart alone")
+        Finding::warn(Group::Rights, check, "krane::check::wide_rights", message)
+            .because("some other role is bound to krane's account")
+            .fix("give krane an account of its own, with the roles of the chart alone")
     })
 }
 

@@ -24,7 +24,7 @@ use super::servers::{self, Admin, Desks};
 use super::view::AgentView;
 use crate::admin::actions::Controls;
 use crate::admin::model::{Epoch, Identity, Sources};
-use crate::observe::Silent;
+use crate::observe::{Coverage, Silent};
 use crate::rpc::bind::Listeners;
 use crate::settings::{Settings, UpgradesMode, WritesMode};
 
@@ -148,7 +148,6 @@ pub(crate) struct Running {
     view: Arc<AgentView>,
     stores: Vec<Arc<Store>>,
     _notices: Option<Notices>,
-    #[cfg(feature = "demo")]
     board: StatusBoard,
 }
 
@@ -216,7 +215,6 @@ impl Running {
             view,
             stores,
             _notices: notices.map(Notices::start),
-            #[cfg(feature = "demo")]
             board,
         })
     }
@@ -233,29 +231,9 @@ impl Running {
         &self.board
     }
 
-    /// What is not looked at yet: clusters, streams, and states that are on their way.
-    pub(crate) fn unsettled(&self) -> Vec<String> {
-        let mut unsettled = Vec::new();
-        for store in &self.stores {
-            let name = store.controller().name();
-            let (is_listed, is_open, on_their_way) = store.with(|memory| {
-                let backlog = &memory.backlog;
-                let is_open = memory.stream.opened_at.is_some();
-                (
-                    memory.is_listed,
-                    is_open,
-                    backlog.ready() + backlog.in_flight(),
-                )
-            });
-            if !is_listed {
-                unsettled.push(format!("{name}: the cluster was not read"));
-            } else if !is_open {
-                unsettled.push(format!("{name}: the stream of states is not open"));
-            } else if on_their_way > 0 {
-                unsettled.push(format!("{name}: {on_their_way} objects are on their way"));
-            }
-        }
-        unsettled
+    /// What is not looked at yet, and what krane would not get past.
+    pub(crate) fn coverage(&self, may_upgrade: bool) -> Coverage {
+        Coverage::of(&self.stores, may_upgrade, self.board.now())
     }
 
     /// Stops it in order: from now on no write and no report begins.
@@ -332,6 +310,7 @@ fn parts(
     });
     Ok(AgentParts {
         controllers: controllers.collect(),
+        observes: world.observes,
         heartbeat: world.heartbeat,
         is_region_known,
         leadership: world.leadership,

@@ -60,7 +60,7 @@ async fn what_krane_would_write_is_what_it_then_writes() -> Outcome {
     let world = World::quiet(KRANE).await?;
     let wanted = world.deployments(3, 1);
     world.push_all(&wanted);
-    let observe = ["run", "--observe", "--for", "15s"];
+    let observe = ["run", "--observe", "--for", "40s"];
 
     let mark = world.mark()?;
     let (output, summary) = krane(&world, &observe).await?;

@@ -340,6 +340,60 @@ async fn what_the_cluster_lacks_is_named() {
 }
 
 #[tokio::test]
+async fn what_krane_needs_and_nobody_knows_of_is_not_well() {
+    let silent = |path: &'static str| {
+        move |seen: &Seen| {
+            if seen.path == path {
+                return status(503, "ServiceUnavailable", "no leader");
+            }
+            well(seen)
+        }
+    };
+    let gvisor = "/apis/node.k8s.io/v1/runtimeclasses/gvisor";
+    let ended = check(Case::default(), silent(gvisor), unknown).await;
+    assert_eq!(ended.code, 69, "{}", ended.stdout);
+    ended.has("✗ whether the RuntimeClass gvisor is there is not known");
+    ended.has("more  krane::check::unknown, docs/errors.md#check-unknown");
+
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let ended = check(Case::default(), silent(reviews), unknown).await;
+    assert_eq!(ended.code, 69, "{}", ended.stdout);
+    ended.has("rights that krane needs is not known");
+
+    let some = move |seen: &Seen| {
+        if seen.path == reviews && asked(seen).1 == "replicasets" {
+            return match asked(seen).0.as_str() {
+                "patch" => Answer::json(201, &json!({"status": {"allowed": false}})),
+                _ => status(503, "ServiceUnavailable", "no leader"),
+            };
+        }
+        well(seen)
+    };
+    let ended = check(Case::default(), some, unknown).await;
+    assert_eq!(ended.code, 1, "{}", ended.stdout);
+    ended.has("✗ replicasets.apps: patch is not allowed");
+}
+
+#[tokio::test]
+async fn a_vault_whose_certificate_or_lack_of_one_is_a_warning_is_asked_all_the_same() {
+    let vault = Api::start(|_| Answer::text(503, "text/plain", "sealed")).await;
+    let settings = format!(
+        "vault.url = 'http://{}'\nvault.token = '{CANARY}'",
+        vault.address
+    );
+    let case = Case {
+        settings: &settings,
+        ..Case::default()
+    };
+    let ended = check(case, well, unknown).await;
+    assert_eq!(ended.code, 1, "{}", ended.stdout);
+    ended.has("‼ vault.url http://");
+    ended.has("is not encrypted");
+    ended.has("is not well");
+    assert!(!vault.requests().is_empty());
+}
+
+#[tokio::test]
 async fn a_clock_that_is_wrong_is_named() {
     let skewed = |offset: i64| {
         move |seen: &Seen| {
@@ -385,6 +439,21 @@ async fn a_port_that_a_krane_has_is_no_problem_and_any_other_is() {
     ended.has("✔ the ports are in use by a krane that runs here");
 
     let stranger = Api::start(|_| Answer::text(200, "text/html", "<html>")).await;
+    // The krane next to it excuses nobody else.
+    let settings = format!(
+        "observability.metrics.prometheus_port = {}",
+        port(&stranger)
+    );
+    let case = Case {
+        settings: &settings,
+        port: port(&krane),
+        ..Case::default()
+    };
+    let ended = check(case, well, unknown).await;
+    assert_eq!(ended.code, 1, "{}", ended.stdout);
+    ended.has("✗ observability.metrics.prometheus_port: cannot listen on port");
+    ended.lacks("✗ rpc_port");
+
     let case = Case {
         port: port(&stranger),
         ..Case::default()

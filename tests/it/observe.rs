@@ -94,6 +94,7 @@ struct World {
     control: Control,
     folder: TempDir,
     admin_port: u16,
+    metrics_port: u16,
     /// The paths that the control plane was asked by.
     called: BTreeSet<String>,
     streams: Vec<Stream>,
@@ -107,6 +108,7 @@ impl World {
             control: Control::start().await,
             folder: TempDir::new().unwrap(),
             admin_port: free_port(),
+            metrics_port: free_port(),
             called: BTreeSet::new(),
             streams: Vec::new(),
         }
@@ -118,10 +120,12 @@ impl World {
             &config,
             format!(
                 "region = 'us-east-1.aws'\nrpc_port = {}\nadmin.listen = '127.0.0.1:{}'\n\
+                 observability.metrics.prometheus_port = {}\n\
                  cilium.required = false\nreplay.interval = '0'\n\
                  control.url = '{}'\ncontrol.token = '{CANARY}'\nlease.enabled = true\n",
                 free_port(),
                 self.admin_port,
+                self.metrics_port,
                 self.control.url(),
             ),
         )
@@ -155,7 +159,8 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// Answers the control plane's calls: streams stay open, and that of deployments says this.
+    /// Answers the control plane's calls: streams stay open, and that of deployments says this, as
+    /// does the answer to a question about one.
     async fn serve(&mut self, states: &[DeploymentState]) {
         loop {
             let call: Call = self.control.call().await;
@@ -168,6 +173,8 @@ impl World {
                 self.streams.push(stream);
             } else if call.path.contains("/Watch") {
                 self.streams.push(call.open());
+            } else if let ([state], true) = (states, call.path.ends_with("DeploymentState")) {
+                call.answer(state).await;
             } else {
                 call.refuse(5, "unknown");
             }
@@ -203,17 +210,17 @@ async fn page(port: u16, path: &str) -> String {
     ask.await.unwrap_or_default()
 }
 
-/// Runs it until the page names this workload, none is on its way, and every stream is open; then
-/// interrupts it.
+/// Runs it until the page names this workload, none is on its way, every stream is open and was
+/// replayed, and the control plane was asked about every object; then interrupts it.
 async fn observed(states: &[DeploymentState], until: &str) -> (World, Output) {
     let mut world = World::new().await;
     let child = world.command(&["-o", "json"]).spawn().unwrap();
     let process = Pid::from_raw(child.id().unwrap().try_into().unwrap()).unwrap();
-    let port = world.admin_port;
+    let (port, metrics_port) = (world.admin_port, world.metrics_port);
     let interrupt = async {
         let workloads = eventually("the page tells of the workload", PATIENCE, async || {
             let text = page(port, "/api/v1/workloads").await;
-            let is_on_its_way = ["queued", "applying", "waiting"]
+            let is_on_its_way = ["queued", "applying"]
                 .iter()
                 .any(|state| text.contains(&format!(r#""state":"{state}""#)));
             if text.contains(until) && !is_on_its_way {
@@ -225,18 +232,21 @@ async fn observed(states: &[DeploymentState], until: &str) -> (World, Output) {
         workloads
             .await
             .unwrap_or_else(|failure| panic!("{failure}"));
-        let streams = eventually("every stream is open", PATIENCE, async || {
+        let asked = eventually("every controller has asked", PATIENCE, async || {
             let text = page(port, "/api/v1/controllers").await;
-            if text.matches(r#""connected":true"#).count() == 3 {
+            if text.matches(r#""resync":{"#).count() == 3 {
                 Ok(())
             } else {
                 Err(text)
             }
         });
-        streams.await.unwrap_or_else(|failure| panic!("{failure}"));
+        asked.await.unwrap_or_else(|failure| panic!("{failure}"));
         let health = page(port, "/api/v1/health").await;
-        let words = r#""Observe mode: nothing is written""#;
-        assert!(health.contains(words), "{health}");
+        let words = "observe mode: nothing is written";
+        assert!(health.to_lowercase().contains(words), "{health}");
+        // Two agents that both say that they write would alarm somebody.
+        let metrics = page(metrics_port, "/metrics").await;
+        assert!(metrics.contains("\nkrane_lease_held 0\n"), "{metrics}");
         kill_process(process, Signal::INT).unwrap();
     };
     let (output, ()) = tokio::select! {
@@ -282,14 +292,43 @@ async fn what_would_be_made_is_rehearsed_and_told_and_nothing_is_written() {
 
 #[tokio::test]
 async fn a_cluster_in_which_nothing_would_change_ends_with_0() {
+    let (world, output) = observed(&[], "").await;
+    let summary = summary(&output);
+    assert_eq!(output.status.code(), Some(0), "{summary:#}");
+    for part in ["unsettled", "obstacles", "entries"] {
+        assert_eq!(summary[part], json!([]), "{summary:#}");
+    }
+    assert_eq!(world.written().len(), 0);
+}
+
+#[tokio::test]
+async fn a_state_that_krane_would_set_aside_is_no_calm() {
+    let mut bad = wanted();
+    if let Some(deployment_state::State::Apply(apply)) = &mut bad.state {
+        apply.k8s_name = "app-bad".to_owned();
+        apply.image = String::new();
+    }
+    let (world, output) = observed(&[bad], r#""app-bad""#).await;
+    let summary = summary(&output);
+    assert_eq!(output.status.code(), Some(1), "{summary:#}");
+    let obstacle = &summary["obstacles"][0];
+    assert_eq!(obstacle["object"], "workspace-1/app-bad", "{summary:#}");
+    assert_eq!(obstacle["state"], "quarantined", "{summary:#}");
+    assert_eq!(world.written().len(), 0);
+}
+
+#[tokio::test]
+async fn who_looked_for_too_short_a_time_is_told_what_was_not_looked_at() {
     let mut world = World::new().await;
-    let mut command = world.command(&["--for", "3s"]);
+    let mut command = world.command(&["--for", "2s"]);
     let output = tokio::select! {
         output = command.output() => output.unwrap(),
         () = world.serve(&[]) => panic!("the control plane ended"),
     };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{text}");
-    assert_eq!(text, "✔ krane would change nothing\n");
-    assert_eq!(world.written().len(), 0);
+    assert_eq!(output.status.code(), Some(69), "{text}");
+    assert!(!text.contains("✔"), "{text}");
+    for controller in ["deployments", "cilium", "sentinels"] {
+        assert!(text.contains(&format!("  {controller}: the ")), "{text}");
+    }
 }

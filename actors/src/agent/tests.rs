@@ -67,6 +67,7 @@ fn agent_counted(
     let is_region_known = Arc::new(AtomicBool::new(false));
     let families = ControllerFamilies::register(registry).expect("registers");
     let parts = AgentParts {
+        observes: false,
         controllers: Controller::ALL
             .into_iter()
             .map(|controller| ControllerParts {

@@ -12,13 +12,18 @@ use crate::status::StatusBoard;
 pub struct LeaseCollector {
     leadership: Leadership,
     board: StatusBoard,
+    observes: bool,
     held: IntGauge,
     status: IntGaugeVec,
 }
 
 impl LeaseCollector {
-    /// A collector for this leadership.
-    pub fn new(leadership: Leadership, board: StatusBoard) -> Result<Self, prometheus::Error> {
+    /// A collector for this leadership. A process that observes holds nothing.
+    pub fn new(
+        leadership: Leadership,
+        board: StatusBoard,
+        observes: bool,
+    ) -> Result<Self, prometheus::Error> {
         let held = IntGauge::new(
             "krane_lease_held",
             "Whether this process may write: it holds the lease, or no lease is in use.",
@@ -30,6 +35,7 @@ impl LeaseCollector {
         Ok(Self {
             leadership,
             board,
+            observes,
             held,
             status: IntGaugeVec::new(options, &["name"])?,
         })
@@ -44,7 +50,8 @@ impl Collector for LeaseCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let is_leader = i64::from(self.leadership.is_leader(self.board.now()));
+        let is_leader = !self.observes && self.leadership.is_leader(self.board.now());
+        let is_leader = i64::from(is_leader);
         self.held.set(is_leader);
         let mut families = self.held.collect();
         if self.leadership.shown().is_some() {
@@ -53,5 +60,21 @@ impl Collector for LeaseCollector {
             families.extend(self.status.collect());
         }
         families
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_observes_holds_nothing() {
+        for (observes, held) in [(false, 1.0), (true, 0.0)] {
+            let (leadership, board) = (Leadership::default(), StatusBoard::new());
+            let collector = LeaseCollector::new(leadership, board, observes).unwrap();
+            let families = collector.collect();
+            let value = families[0].get_metric()[0].get_gauge().get_value();
+            assert_eq!((families.len(), value), (1, held));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::cli::output::printable;
 use crate::run::take_over::Findings;
 
 /// The findings for a person.
@@ -9,7 +10,10 @@ pub(super) fn words(findings: &Findings) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let mut line = |words: &str| {
-        let _ = writeln!(text, "{words}");
+        let (gap, words) = words
+            .strip_prefix('\n')
+            .map_or(("", words), |words| ("\n", words));
+        let _ = writeln!(text, "{gap}{}", printable(words));
     };
     for summary in &findings.controllers {
         let mut words = format!(
@@ -62,4 +66,26 @@ pub(super) fn words(findings: &Findings) -> String {
         line(&format!("  {problem}"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_wrote_obeys_no_terminal() {
+        let findings = Findings {
+            problems: vec!["pods: \u{1b}[2J\nall is well".to_owned()],
+            ..Findings::default()
+        };
+        insta::assert_snapshot!(words(&findings), @r"
+
+        ✔ krane would change nothing
+
+        ✔ nothing is left of another agent
+
+        ✗ 1 not found out:
+          pods: \u{1b}[2J\nall is well
+        ");
+    }
 }

@@ -7,9 +7,9 @@ use futures::StreamExt as _;
 use krane_domain::labels;
 use krane_domain::refusal::{Refusal, RefusalClass};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Facts, Greeting, Presence};
+use super::{FORBIDDEN, Facts, Greeting, Presence};
 use crate::edge::cluster::{
     Call, CallLimits, CallTimeouts, KubeCalls, KubeConnection, MetadataLister, Reply, Verb,
 };
@@ -137,15 +137,17 @@ async fn user(calls: &KubeCalls) -> String {
     name.unwrap_or_else(|| "this account".to_owned())
 }
 
+/// Asks about each. What has no answer when the time is over takes none from the others.
 async fn ask_all(calls: &KubeCalls, rights: Vec<Right>) -> Vec<Asked> {
-    let asked = rights.into_iter().map(|right| async {
-        let answer = ask(calls, &right).await;
-        (right, answer)
+    let end = Instant::now() + STEP;
+    let asked = rights.into_iter().map(|right| async move {
+        let answer = timeout_at(end, ask(calls, &right)).await;
+        (right, answer.unwrap_or_else(|_| Err(too_late())))
     });
-    let answers = futures::stream::iter(asked).buffered(AT_ONCE).collect();
-    timeout(STEP, answers)
+    futures::stream::iter(asked)
+        .buffered(AT_ONCE)
+        .collect()
         .await
-        .unwrap_or_else(|_| vec![(Right::default(), Err(too_late()))])
 }
 
 async fn ask(calls: &KubeCalls, right: &Right) -> Result<bool, String> {
@@ -175,8 +177,16 @@ async fn presence(calls: &KubeCalls, path: &str) -> Presence {
     match get(calls, path).await {
         Ok(reply) if reply.is_success() => Presence::There,
         Ok(reply) if reply.code == 404 => Presence::Absent,
-        Ok(reply) => Presence::Unknown(words(&reply.refusal())),
-        Err(refusal) => Presence::Unknown(words(&refusal)),
+        Ok(reply) => unknown(&reply.refusal()),
+        Err(refusal) => unknown(&refusal),
+    }
+}
+
+fn unknown(refusal: &Refusal) -> Presence {
+    if refusal.code == 403 {
+        Presence::Forbidden
+    } else {
+        Presence::Unknown(refusal.to_string())
     }
 }
 
@@ -198,8 +208,8 @@ async fn cilium(calls: &KubeCalls) -> Presence {
             }
         }
         Ok(reply) if reply.code == 404 => Presence::Absent,
-        Ok(reply) => Presence::Unknown(words(&reply.refusal())),
-        Err(refusal) => Presence::Unknown(words(&refusal)),
+        Ok(reply) => unknown(&reply.refusal()),
+        Err(refusal) => unknown(&refusal),
     }
 }
 
@@ -258,7 +268,7 @@ fn too_late() -> String {
 /// A right that krane itself does not need is no reason to alarm anyone.
 fn words(refusal: &Refusal) -> String {
     if refusal.code == 403 {
-        "this account may not read it".to_owned()
+        FORBIDDEN.to_owned()
     } else {
         refusal.to_string()
     }

@@ -68,15 +68,42 @@ fn what_workloads_cannot_do_without_fails_and_the_rest_warns() {
 }
 
 #[test]
-fn what_nobody_may_read_is_not_looked_at() {
-    let unknown = Presence::Unknown("this account may not read it".to_owned());
+fn what_nobody_needs_a_right_for_is_not_looked_at() {
     let facts = Facts {
-        storage_class: unknown.clone(),
-        gvisor: unknown,
+        storage_class: Presence::Forbidden,
         pull_secrets: Some(Err("no".to_owned())),
         ..all_well()
     };
-    assert_eq!(odd(&facts, WANTED), [(State::Skip, None); 3]);
+    assert_eq!(odd(&facts, WANTED), [(State::Skip, None); 2]);
+}
+
+#[test]
+fn what_is_needed_and_not_known_is_wrong() {
+    let facts = |presence: Presence| Facts {
+        gvisor: presence.clone(),
+        cilium: presence.clone(),
+        sentinels: presence.clone(),
+        storage_class: presence,
+        ..all_well()
+    };
+    let silent = facts(Presence::Unknown("503".to_owned()));
+    let unknown = (State::Fail, Some("krane::check::unknown"));
+    let unseen = (State::Skip, None);
+    assert_eq!(odd(&silent, WANTED), [unknown, unknown, unknown, unseen]);
+    let all: Vec<bool> = judge(&silent, WANTED)
+        .iter()
+        .filter(|finding| finding.state != State::Pass)
+        .map(|finding| finding.is_unknown)
+        .collect();
+    assert_eq!(all, [true; 4]);
+    let unisolated = Wanted {
+        is_cilium_required: false,
+        ..WANTED
+    };
+    assert_eq!(odd(&silent, unisolated)[1], unseen);
+    let missing = (State::Fail, Some("krane::check::rights"));
+    let forbidden = facts(Presence::Forbidden);
+    assert_eq!(odd(&forbidden, WANTED), [missing, missing, missing, unseen]);
 }
 
 #[test]

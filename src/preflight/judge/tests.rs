@@ -77,8 +77,15 @@ fn a_way_without_tls_is_a_warning_only_where_a_token_travels() {
         certificate: None,
     };
     assert_eq!(way_to(&open)[2].code, Some("krane::check::plaintext"));
-    let vault = way(vault("vault.url", "http://vault"), &open, NOW);
-    assert_eq!(states(&vault), [State::Pass, State::Pass]);
+    let found = way(vault("http://vault"), &open, NOW);
+    assert_eq!(states(&found), [State::Pass, State::Pass, State::Warn]);
+    let why = found[2].why.as_deref();
+    assert_eq!(
+        why,
+        Some("the token and the decrypted secrets travel readable")
+    );
+    let stored = way(vault_s3("http://s3"), &open, NOW);
+    assert_eq!(states(&stored), [State::Pass, State::Pass]);
 }
 
 fn refused(code: &'static str) -> Finding {

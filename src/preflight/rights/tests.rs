@@ -74,13 +74,40 @@ fn what_is_missing_is_one_line_per_kind() {
 }
 
 #[test]
-fn all_there_is_one_line_and_not_known_is_not_looked_at() {
+fn all_there_is_one_line() {
     let [finding] = &judge(&asked(|_| Ok(true)), "alice")[..] else {
         panic!("one line");
     };
     assert_eq!(finding.state, State::Pass);
+}
+
+#[test]
+fn what_nobody_knows_is_wrong_and_hides_no_missing_right() {
     let unknown = judge(&asked(|_| Err("503".to_owned())), "alice");
-    assert_eq!(unknown[0].state, State::Skip);
+    assert_eq!(unknown[0].state, State::Fail);
+    assert!(unknown[0].is_unknown);
+    assert_eq!(unknown[0].why.as_deref(), Some("503"));
+    let some = asked(
+        |right| match (right.resource.as_str(), right.verb.as_str()) {
+            ("replicasets", "patch") => Ok(false),
+            ("replicasets", "list") => Err("too late".to_owned()),
+            _ => Ok(true),
+        },
+    );
+    let [missing, unknown] = &judge(&some, "alice")[..] else {
+        panic!("two lines");
+    };
+    assert_eq!(missing.message, "replicasets.apps: patch is not allowed");
+    assert!(unknown.message.contains("has 1 of"), "{unknown:?}");
+}
+
+#[test]
+fn a_width_that_nobody_knows_is_said() {
+    let unknown = |right| (right, Err("503".to_owned()));
+    let unknown: Vec<Asked> = too_wide().into_iter().map(unknown).collect();
+    let found = judge_width(&unknown, "system:serviceaccount:krane:krane").unwrap();
+    assert!(found.state == State::Skip && found.is_unknown, "{found:?}");
+    assert_eq!(judge_width(&unknown, "alice"), None);
 }
 
 #[test]

@@ -90,6 +90,7 @@ impl Process {
             controllers: Controller::ALL.into_iter().map(parts).collect(),
             heartbeat: self.heartbeat,
             is_region_known: Arc::clone(&is_region_known),
+            observes: false,
             leadership,
             election,
             secrets: self.secrets,
