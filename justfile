@@ -100,6 +100,10 @@ check-crates:
 chart *ARGS:
     scripts/chart {{ARGS}}
 
+# What it costs to be looked at: CPU of `krane demo` with and without
+observed *ARGS:
+    scripts/observed {{ARGS}}
+
 # Dashboards and alerts against a real Prometheus that scrapes `krane demo`
 metrics *ARGS:
     scripts/metrics {{ARGS}}
