@@ -274,6 +274,7 @@ true
 {{- if and .embedded.existingSecret (not (and .embedded.s3.url .embedded.s3.bucket .embedded.s3.accessKeyId)) }}{{ fail "vault.embedded.existingSecret needs vault.embedded.s3.url, bucket and accessKeyId" }}{{ end }}
 {{- end }}
 {{- if and (not (regexMatch "^(127\\.|\\[::1\\]:)|^$" $values.admin.listen)) (not $values.admin.existingSecret) }}{{ fail "admin.listen beyond loopback needs admin.existingSecret" }}{{ end }}
+{{- if and $values.admin.actions (not $values.admin.existingSecret) }}{{ fail "admin.actions needs admin.existingSecret" }}{{ end }}
 {{- if eq (int $values.ports.rpc) (int $values.ports.metrics) }}{{ fail "ports.rpc and ports.metrics must differ" }}{{ end }}
 {{- if and $values.serviceMonitor.enabled $values.podMonitor.enabled }}{{ fail "enable serviceMonitor or podMonitor, not both: every series would be scraped twice" }}{{ end }}
 {{- end }}
