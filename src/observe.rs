@@ -7,6 +7,7 @@
 mod coverage;
 mod journal;
 mod rehearsal;
+mod rehearsed;
 mod shadows;
 
 use std::sync::Arc;

@@ -16,6 +16,7 @@ use krane_domain::refusal::{Refusal, RefusalClass};
 use serde_json::json;
 
 use super::journal::{Journal, What, differing};
+use super::rehearsed::{Answers, Rehearsed};
 use super::shadows::{Shadow, Shadows};
 
 /// A [`Cluster`] in front of another one, whose writes must be dry runs.
@@ -23,6 +24,7 @@ pub struct Rehearsal {
     inner: Arc<dyn Cluster>,
     shadows: Arc<Shadows>,
     journal: Arc<Journal>,
+    answers: Arc<Answers>,
 }
 
 impl Rehearsal {
@@ -32,16 +34,23 @@ impl Rehearsal {
             inner: dry,
             shadows,
             journal,
+            answers: Arc::default(),
         }
     }
 
     async fn change(&self, object: &Rendered, uid: &str) -> Result<LiveObject, Refusal> {
         let reference = &object.reference;
+        let what = Rehearsed::apply(object);
+        if let Some(known) = self.answers.again(reference, uid, what, &self.journal) {
+            return Ok(known);
+        }
         let before = self.inner.get(reference).await?;
         let after = self.tell(reference, self.inner.apply(object, Some(uid)).await)?;
-        let paths = before.map_or_else(Vec::new, |before| {
-            differing(&before.value(), &after.value())
-        });
+        let mut paths = Vec::new();
+        if let Some(before) = before {
+            paths = differing(&before.value(), &after.value());
+            self.answers.keep(what, &before, &after, paths.clone());
+        }
         self.journal.note(reference, What::Update, paths);
         Ok(after)
     }
@@ -108,8 +117,14 @@ impl Cluster for Rehearsal {
     }
 
     async fn adopt(&self, object: &ObjectRef, uid: &str) -> Result<LiveObject, Refusal> {
+        let what = Rehearsed::Adopt;
+        if let Some(known) = self.answers.again(object, uid, what, &self.journal) {
+            return Ok(known);
+        }
         let adopted = self.tell(object, self.inner.adopt(object, uid).await)?;
         let paths = vec!["metadata.managedFields".to_owned()];
+        // A dry run stores nothing, so that its answer has the version of what is there.
+        self.answers.keep(what, &adopted, &adopted, paths.clone());
         self.journal.note(object, What::Update, paths);
         Ok(adopted)
     }
@@ -162,6 +177,10 @@ impl Cluster for Rehearsal {
 
     async fn get(&self, object: &ObjectRef) -> Result<Option<LiveObject>, Refusal> {
         let found = self.inner.get(object).await?;
+        match &found {
+            Some(live) => self.answers.saw(live),
+            None => self.answers.forget(object),
+        }
         match (found, self.shadows.of(object)) {
             (Some(live), _) => Ok(self.shadows.shows(&live).then_some(live)),
             (None, Some(Shadow::Made(live))) => Ok(Some((*live).clone())),
@@ -172,7 +191,10 @@ impl Cluster for Rehearsal {
     async fn list(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
         let mut listed = self.inner.list(spec).await?;
         listed.items.retain(|item| match item {
-            Item::Object(live) => self.shadows.shows(live),
+            Item::Object(live) => {
+                self.answers.saw(live);
+                self.shadows.shows(live)
+            }
             Item::Pod(_) => true,
         });
         listed.items.extend(self.shadows.added_to(spec));
@@ -185,8 +207,20 @@ impl Cluster for Rehearsal {
         resource_version: &str,
     ) -> Result<BoxStream<'static, WatchEvent>, Refusal> {
         let events = self.inner.watch(spec, resource_version).await?;
-        let shadows = Arc::clone(&self.shadows);
-        Ok(events.map(move |event| seen(event, &shadows)).boxed())
+        let (shadows, answers) = (Arc::clone(&self.shadows), Arc::clone(&self.answers));
+        let events = events.map(move |event| {
+            match &event {
+                WatchEvent::Applied(Item::Object(live)) => answers.saw(live),
+                WatchEvent::Deleted(Item::Object(live)) => answers.forget(&live.reference),
+                WatchEvent::Applied(Item::Pod(_))
+                | WatchEvent::Deleted(Item::Pod(_))
+                | WatchEvent::Bookmark(_)
+                | WatchEvent::Undecodable(_)
+                | WatchEvent::Ended(_) => {}
+            }
+            seen(event, &shadows)
+        });
+        Ok(events.boxed())
     }
 }
 

@@ -312,3 +312,24 @@ async fn a_refusal_is_told_and_passed_on() {
     assert_eq!(entry.what, What::Refused);
     assert!(entry.why.as_deref().unwrap().contains("no"));
 }
+
+#[tokio::test]
+async fn the_same_change_of_the_same_object_is_asked_about_once() {
+    let rig = rig();
+    rig.dry.put(&namespace(), "ns", 3, 0);
+    rig.dry.put(&app("a"), "u", 4, 1);
+    let change = async |replicas| {
+        let changed = rendered(&app("a"), replicas);
+        rig.rehearsal.apply(&changed, Some("u")).await.unwrap();
+        rig.dry.writes.lock().len()
+    };
+    assert_eq!(change(2).await, 1);
+    assert_eq!(change(2).await, 1, "it is known");
+    assert_eq!(rig.entries().len(), 1);
+    assert_eq!(change(3).await, 2, "another rendering");
+    rig.rehearsal.list(&spec()).await.unwrap();
+    assert_eq!(change(3).await, 2, "seen in the same version");
+    rig.dry.put(&app("a"), "u", 5, 1);
+    rig.rehearsal.list(&spec()).await.unwrap();
+    assert_eq!(change(3).await, 3, "seen in another version");
+}
