@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use krane_domain::ids::{Controller, ObjectKey, WorkKey};
+use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::kinds;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
@@ -88,6 +88,7 @@ async fn tell(parts: NoticeParts) {
         seen: 0,
         ledger: Ledger::default(),
         is_refused: false,
+        quiet_until: Moment::ZERO,
     };
     loop {
         #[allow(
@@ -116,6 +117,8 @@ struct Teller {
     seen: u64,
     ledger: Ledger,
     is_refused: bool,
+    /// Nothing is said before.
+    quiet_until: Moment,
 }
 
 impl Teller {
@@ -137,7 +140,10 @@ impl Teller {
                 self.note(event);
             }
         }
-        while let Some(next) = self.ledger.next(self.parts.board.now()) {
+        // The server asked for that pause (D22a).
+        while self.parts.board.now() >= self.quiet_until
+            && let Some(next) = self.ledger.next(self.parts.board.now())
+        {
             let result = tokio::time::timeout(PATIENCE, self.publish(&next)).await;
             let result = result.unwrap_or(Err(None));
             let now = self.parts.board.now();
@@ -152,6 +158,8 @@ impl Teller {
                     self.ledger.give_up(&next);
                 }
                 Err(refusal) => {
+                    let pause = refusal.as_ref().and_then(|refusal| refusal.retry_after);
+                    self.quiet_until = now + pause.unwrap_or_default();
                     let reason = refusal.map(|refusal| refusal.to_string());
                     let reason = reason.unwrap_or_else(|| "there was no answer in time".to_owned());
                     if !std::mem::replace(&mut self.is_refused, true) {

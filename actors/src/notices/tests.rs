@@ -26,6 +26,7 @@ struct Sink {
     asked: AtomicUsize,
     is_away: AtomicBool,
     refuses: AtomicBool,
+    asks_for: Mutex<Option<Duration>>,
     hangs: AtomicBool,
     panics: AtomicBool,
 }
@@ -46,6 +47,14 @@ impl Sink {
                 code: 422,
                 message: "that is no name".to_owned(),
                 retry_after: None,
+            });
+        }
+        if let Some(pause) = *self.asks_for.lock() {
+            return Err(Refusal {
+                class: RefusalClass::Transient,
+                code: 429,
+                message: "later".to_owned(),
+                retry_after: Some(pause),
             });
         }
         if self.is_away.load(Ordering::Relaxed) {
@@ -264,6 +273,19 @@ async fn what_can_never_be_told_is_given_up() {
     rig.sink.refuses.store(false, Ordering::Relaxed);
     rig.fail("good", TroubleKind::Quarantined);
     assert_eq!(rig.told().await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_a_pause_has_it() {
+    let rig = Rig::start();
+    *rig.sink.asks_for.lock() = Some(Duration::from_secs(30));
+    rig.fail("a", TroubleKind::Quarantined);
+    rig.fail("b", TroubleKind::Quarantined);
+    pass(Duration::from_secs(20)).await;
+    assert_eq!(rig.sink.asked.load(Ordering::Relaxed), 1);
+    *rig.sink.asks_for.lock() = None;
+    pass(Duration::from_secs(20)).await;
+    assert_eq!(rig.sink.made.lock().len(), 1, "b; a has its turn later");
 }
 
 #[tokio::test(start_paused = true)]
