@@ -30,12 +30,21 @@ const LONGEST_ANSWER: usize = 64 << 20;
 #[derive(Debug, Args)]
 pub(super) struct AdminFlags {
     /// Where the running krane has its page (admin.listen, or the local end of a port-forward).
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9091")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9091", value_parser = address)]
     pub(super) admin: SocketAddr,
 
     /// A file with the token of admin.token, if one is set.
     #[arg(long, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
+}
+
+/// `127.0.0.1:9091`, `localhost:9091`, or the link of the page.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.strip_prefix("http://").unwrap_or(text);
+    let bare = bare.split('/').next().unwrap_or(bare);
+    let bare = bare.replacen("localhost:", "127.0.0.1:", 1);
+    let example = || "an address such as 127.0.0.1:9091, or the link of the page".to_owned();
+    bare.parse().map_err(|_| example())
 }
 
 /// Why krane was not heard, with what to do.
@@ -197,6 +206,10 @@ impl AdminFlags {
             return Ok(body);
         }
         let text = String::from_utf8_lossy(&body);
+        if text.trim_start().starts_with('<') {
+            let error = format!("what answers there ({code}) is not krane");
+            return Err(unreachable(error));
+        }
         // The JSON API says why in a field.
         let words = serde_json::from_str::<serde_json::Value>(&text)
             .ok()

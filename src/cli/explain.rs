@@ -32,7 +32,8 @@ pub(super) struct Explain {
 
 /// Shows in which fields a workload's objects are not as wanted, and who owns those.
 ///
-/// Ends with 0 when nothing differs, and with 1 when something does.
+/// Lines with - are live, lines with + wanted. Ends with 0 when nothing differs, and with 1 when
+/// something does, or when that cannot be told.
 #[derive(Debug, Args)]
 pub(super) struct Diff {
     #[command(flatten)]
@@ -68,7 +69,8 @@ impl Explain {
                 format!("{raw:#}\n")
             }
         });
-        let is_calm = matches!(shown.workload.level.as_str(), "good" | "busy");
+        let is_calm =
+            matches!(shown.workload.level.as_str(), "good" | "busy") && shown.blind_since.is_none();
         Ok(ExitCode::from(if is_calm {
             exit::OK
         } else {
@@ -80,9 +82,14 @@ impl Explain {
 fn words(object: &told::Object) -> String {
     let now = Now(object.taken_at);
     let it = &object.workload;
+    let level = if object.blind_since.is_some() {
+        "warn"
+    } else {
+        &it.level
+    };
     let mut text = format!(
         "{} {}/{}  {}\n  {}\n",
-        mark(&it.level),
+        mark(level),
         printable(&it.namespace),
         printable(&it.name),
         it.kind,
@@ -145,10 +152,10 @@ fn differences(part: &told::Part) -> String {
             path => printable(path),
         };
         let owners = match found.owners.as_slice() {
-            [] => String::new(),
-            owners => format!("   owned by {}", printable(&owners.join(", "))),
+            [] => "krane or nobody".to_owned(),
+            owners => printable(&owners.join(", ")),
         };
-        let _ = writeln!(text, "      {path}{owners}");
+        let _ = writeln!(text, "      {path}   owned by {owners}");
         let value = |value: &Option<String>| value.as_deref().map(printable);
         match (value(&found.live), value(&found.wanted)) {
             (None, None) => {
@@ -200,6 +207,12 @@ impl Diff {
                 format!("{diff:#}\n")
             }
         });
+        // Of a state that is none nobody knows what it wants.
+        let is_compared = shown.objects.iter().all(|part| part.state != "as it was");
+        if shown.blind_since.is_some() || !is_compared {
+            terminal.note(&printable(&shown.verdict));
+            return Ok(ExitCode::from(exit::FINDINGS));
+        }
         if parts.is_empty() {
             terminal.success(&format!("nothing differs: {}", printable(&shown.verdict)));
             return Ok(ExitCode::from(exit::OK));

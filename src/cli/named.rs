@@ -11,10 +11,10 @@ use super::told::{self, Told};
 /// One workload, as `kubectl` names things.
 #[derive(Debug, Args)]
 pub(super) struct Named {
-    /// The workload: its name, with its kind before it if it has one: deployment/web, sentinel/eu,
-    /// policy/allow.
-    #[arg(value_name = "[KIND/]NAME", value_parser = parse)]
-    name: (Option<&'static str>, String),
+    /// The workload by its name, with its kind or its namespace before it: web, deployment/web,
+    /// sentinel/eu, policy/allow, shop/web.
+    #[arg(value_name = "[KIND/|NAMESPACE/]NAME", value_parser = parse)]
+    name: Name,
 
     /// Its namespace; needed where several have the name.
     #[arg(short, long, value_name = "NAME")]
@@ -45,11 +45,27 @@ impl Found {
     }
 }
 
-fn parse(text: &str) -> Result<(Option<&'static str>, String), String> {
-    let Some((kind, name)) = text.split_once('/') else {
-        return Ok((None, text.to_owned()));
+/// A name with what was typed before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Name {
+    controller: Option<&'static str>,
+    namespace: Option<String>,
+    name: String,
+}
+
+fn parse(text: &str) -> Result<Name, String> {
+    let whole = |controller, namespace, name: &str| Name {
+        controller,
+        namespace,
+        name: name.to_owned(),
     };
-    let controller = match kind.to_lowercase().as_str() {
+    let Some((before, name)) = text.split_once('/') else {
+        return Ok(whole(None, None, text));
+    };
+    if name.is_empty() || name.contains('/') {
+        return Err("a name, with its kind or its namespace before it".to_owned());
+    }
+    let controller = match before.to_lowercase().as_str() {
         "deployment" | "deployments" | "deploy" | "replicaset" | "replicasets" | "rs" => {
             "deployments"
         }
@@ -61,23 +77,36 @@ fn parse(text: &str) -> Result<(Option<&'static str>, String), String> {
         | "ciliumnetworkpolicies"
         | "cnp"
         | "cilium" => "cilium",
-        _ => return Err("the kinds are deployment, sentinel and policy".to_owned()),
+        // What is no kind is a namespace: so krane itself prints workloads.
+        _ => return Ok(whole(None, Some(before.to_owned()), name)),
     };
-    Ok((Some(controller), name.to_owned()))
+    Ok(whole(Some(controller), None, name))
 }
 
 impl Named {
     /// The one workload of that name.
     pub(super) async fn find(&self, admin: &AdminFlags) -> Result<Found, AskError> {
-        let (controller, name) = &self.name;
+        let Name {
+            controller,
+            namespace,
+            name,
+        } = &self.name;
+        let namespace = self.namespace.as_ref().or(namespace.as_ref());
         let path = format!("/api/v1/workloads?limit=100000&filter={}", escaped(name));
         let all: told::Workloads = admin.get(&path).await?;
-        let mut found: Vec<Found> = all
+        let called: Vec<_> = all
             .workloads
             .into_iter()
             .filter(|it| it.name == *name)
+            .collect();
+        let elsewhere = called
+            .iter()
+            .map(|it| format!("{} {}/{}", it.kind, it.namespace, it.name));
+        let elsewhere = elsewhere.collect::<Vec<_>>().join(", ");
+        let mut found: Vec<Found> = called
+            .into_iter()
             .filter(|it| controller.is_none_or(|controller| it.controller == controller))
-            .filter(|it| self.namespace.as_ref().is_none_or(|is| it.namespace == *is))
+            .filter(|it| namespace.is_none_or(|is| it.namespace == *is))
             .map(|it| Found {
                 controller: it.controller,
                 namespace: it.namespace,
@@ -86,7 +115,10 @@ impl Named {
             .collect();
         match (found.pop(), found.as_slice()) {
             (Some(one), []) => Ok(one),
-            (None, _) => Err(AskError::NoSuch(format!("nothing is wanted of {name}"))),
+            (None, _) if elsewhere.is_empty() => Err(AskError::NoSuch(format!(
+                "nothing is wanted of {name}; if it is gone, `krane events --for {name}` may tell"
+            ))),
+            (None, _) => Err(AskError::NoSuch(format!("there is only {elsewhere}"))),
             (Some(last), others) => {
                 let all = others.iter().chain([&last]);
                 let all = all.map(|it| format!("{} {}/{}", it.controller, it.namespace, it.name));
@@ -120,12 +152,17 @@ mod tests {
 
     #[test]
     fn a_kind_may_have_the_names_that_people_type() {
-        let of = |text| parse(text).map(|(kind, _)| kind);
+        let of = |text| parse(text).map(|name| name.controller);
         assert_eq!(of("web"), Ok(None));
         assert_eq!(of("Deployment/web"), Ok(Some("deployments")));
         assert_eq!(of("rs/web"), Ok(Some("deployments")));
         assert_eq!(of("cnp/web"), Ok(Some("cilium")));
-        assert!(of("pod/web").is_err());
+        let spaced = parse("shop/web").unwrap();
+        assert_eq!(
+            (spaced.controller, spaced.namespace.as_deref()),
+            (None, Some("shop"))
+        );
+        assert!(parse("a/b/c").is_err() && parse("shop/").is_err());
     }
 
     #[test]

@@ -120,7 +120,15 @@ impl Status {
             .iter()
             .filter(|it| all || it.level != "good")
             .collect();
+        let is_well = matches!(health.level.as_str(), "good" | "busy");
         let _ = match (listed.len(), workloads.matching == workloads.total) {
+            (0, true) if !is_well => {
+                writeln!(
+                    text,
+                    "\n{} workloads, all in place when last seen",
+                    workloads.total
+                )
+            }
             (0, true) => writeln!(text, "\n{} workloads, all in place", workloads.total),
             (_, true) => writeln!(text, "\n{} workloads", workloads.total),
             (_, false) => {
@@ -240,6 +248,7 @@ fn workloads_table(workloads: &[&told::Workload], now: Now) -> String {
     for it in workloads {
         let ready = match it.replicas {
             Some(wanted) => format!("{}/{wanted}", it.ready),
+            None if it.ready > 0 => it.ready.to_string(),
             None => "–".to_owned(),
         };
         let next = it.until.map(|at| format!(", next try {}", now.until(at)));

@@ -168,6 +168,7 @@ pub(super) struct Event {
 pub(super) struct Object {
     pub(super) taken_at: Timestamp,
     pub(super) workload: Workload,
+    pub(super) blind_since: Option<Timestamp>,
     pub(super) verdict: String,
     pub(super) chain: Vec<ChainStep>,
     pub(super) objects: Vec<Part>,

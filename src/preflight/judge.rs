@@ -238,6 +238,14 @@ pub(super) fn handshake(handshake: &Handshake) -> Finding {
         )
         .because(message)
         .fix("correct host and path of control.url, or run a krane that fits the control plane"),
+        _ if message.contains("http2 error") => Finding::fail(
+            group,
+            check,
+            "krane::check::protocol",
+            "what answers at control.url speaks no gRPC (HTTP/2)",
+        )
+        .because(message)
+        .fix("correct host and port of control.url: another program listens there, or a proxy that speaks HTTP/1 only"),
         _ => Finding::fail(
             group,
             check,

@@ -14,6 +14,16 @@ pub(super) fn not_ours(what: &str) -> Trouble {
     .remedy("delete it or give it that label")
 }
 
+/// A moment of today or tomorrow, by which people set their watches.
+fn clock(unix_seconds: u64) -> String {
+    let (hours, minutes, seconds) = (
+        unix_seconds / 3_600 % 24,
+        unix_seconds / 60 % 60,
+        unix_seconds % 60,
+    );
+    format!("{hours:02}:{minutes:02}:{seconds:02} UTC")
+}
+
 /// It is not wanted any more, and goes when whoever holds it lets it.
 pub(super) fn still_there(what: &str) -> Trouble {
     Trouble::new(TroubleKind::Waiting, format!("{what} is being deleted"))
@@ -30,9 +40,9 @@ pub(super) fn held(what: &str, until: u64, seconds: u64) -> Trouble {
     let left = until.saturating_sub(seconds);
     let mut trouble = Trouble::new(
         TroubleKind::Held,
-        format!("{what} is on hold for another {left} s"),
+        format!("{what} is on hold until {}", clock(until)),
     )
-    .remedy("remove the annotation krane.unkey.com/hold to end it now");
+    .remedy("krane hold KIND/NAME --release ends it, and so does removing the annotation krane.unkey.com/hold");
     trouble.retry_after = Some(Duration::from_secs(left.clamp(1, 60)));
     trouble
 }

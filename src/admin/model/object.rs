@@ -23,6 +23,8 @@ pub struct ObjectView {
     pub taken_at: Stamp,
     /// Where it stands.
     pub workload: WorkloadView,
+    /// Since when krane does not see all of its objects, if so: until then all of this was true.
+    pub blind_since: Option<Stamp>,
     /// That in sentences, the most urgent first.
     pub verdict: String,
     /// From what was wanted to what the control plane was told, in that order.
@@ -62,9 +64,14 @@ impl Sources {
             .events
             .iter()
             .filter(|event| is_about(event, key, &names));
+        let mut controllers = view.controllers.iter();
+        let ours = controllers.find(|it| it.name == controller);
+        let broken = ours.into_iter().flat_map(|it| &it.watches.broken);
+        let blind_since = broken.map(|watch| watch.since).min();
         Some(ObjectView {
             taken_at: now,
-            verdict: verdict::of(&workload, &objects),
+            blind_since,
+            verdict: verdict::of(&workload, &objects, blind_since),
             chain,
             differing: objects.iter().map(|it| it.differences.len()).sum(),
             events: events.take(EVENTS).cloned().collect(),

@@ -1,11 +1,20 @@
 //! How a workload is, in sentences: never a state without a reason.
 
-use super::super::WorkloadView;
+use super::super::{Stamp, WorkloadView};
 use super::PartView;
 
 /// The most urgent first.
-pub(super) fn of(workload: &WorkloadView, objects: &[PartView]) -> String {
-    let mut sentences = vec![state(workload)];
+pub(super) fn of(
+    workload: &WorkloadView,
+    objects: &[PartView],
+    blind_since: Option<Stamp>,
+) -> String {
+    let old = blind_since.map(|at| {
+        let at = at.clock();
+        format!("Since {at} UTC krane does not see all of the cluster; what follows was true then.")
+    });
+    let mut sentences: Vec<String> = old.into_iter().collect();
+    sentences.push(state(workload));
     sentences.extend(differing(objects));
     if let Some(wanted) = workload.replicas {
         sentences.push(pods(workload, wanted));
@@ -73,7 +82,7 @@ fn pods(workload: &WorkloadView, wanted: u32) -> String {
 fn report(workload: &WorkloadView) -> Option<String> {
     let report = workload.report.as_ref()?;
     Some(match (report.delivered, report.refusals) {
-        (true, _) => "The control plane knows.".to_owned(),
+        (true, _) => "The control plane knows that.".to_owned(),
         (false, 0) => "The control plane is not told yet.".to_owned(),
         (false, refusals) => format!("The control plane refused the report {refusals} times."),
     })
