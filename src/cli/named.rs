@@ -14,7 +14,7 @@ pub(super) struct Named {
     /// The workload by its name, with its kind or its namespace before it: web, deployment/web,
     /// sentinel/eu, policy/allow, shop/web.
     #[arg(value_name = "[KIND/|NAMESPACE/]NAME", value_parser = parse)]
-    name: Name,
+    name: Typed,
 
     /// Its namespace; needed where several have the name.
     #[arg(short, long, value_name = "NAME")]
@@ -47,14 +47,14 @@ impl Found {
 
 /// A name with what was typed before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Name {
+struct Typed {
     controller: Option<&'static str>,
     namespace: Option<String>,
     name: String,
 }
 
-fn parse(text: &str) -> Result<Name, String> {
-    let whole = |controller, namespace, name: &str| Name {
+fn parse(text: &str) -> Result<Typed, String> {
+    let whole = |controller, namespace, name: &str| Typed {
         controller,
         namespace,
         name: name.to_owned(),
@@ -86,7 +86,7 @@ fn parse(text: &str) -> Result<Name, String> {
 impl Named {
     /// The one workload of that name.
     pub(super) async fn find(&self, admin: &AdminFlags) -> Result<Found, AskError> {
-        let Name {
+        let Typed {
             controller,
             namespace,
             name,
