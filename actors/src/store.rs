@@ -13,7 +13,7 @@ use krane_domain::backlog::{Backlog, Stages};
 use krane_domain::brake::Brake;
 use krane_domain::drift::FuseMemory;
 use krane_domain::ids::{Controller, Moment, ObjectKey, SharedKey, WorkKey};
-use krane_domain::kinds::{self, Rules};
+use krane_domain::kinds::{self, Member, Rules};
 use krane_domain::members::Members;
 use krane_domain::object::{LiveObject, ObjectRef, Resource};
 use krane_domain::outbox::Outbox;
@@ -157,6 +157,15 @@ impl Memory {
     pub fn may_upgrade(&mut self, live: &LiveObject) -> bool {
         let work = self.view.work_of(live);
         work.is_none_or(|work| self.upgrades.ask(work))
+    }
+
+    /// What all workloads, wanted and live, contribute to a shared object; each once.
+    pub fn members_of(&self, shared: &SharedKey) -> Vec<Member> {
+        let mut members = self.view.members_of(shared);
+        members.extend(self.wanted.of(shared).cloned());
+        members.sort();
+        members.dedup();
+        members
     }
 
     /// Forgets what no object needs any more.

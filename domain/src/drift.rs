@@ -21,6 +21,7 @@ pub use difference::{Difference, DifferenceKind};
 pub use explain::{Attributed, Explanation, explain, owners_of};
 pub use foreign::Foreign;
 pub use fuse::FuseMemory;
+pub use hold::hold_until;
 use serde_json::Value;
 pub use take_over::{is_left_behind, may_be_left_behind};
 

@@ -13,14 +13,12 @@ use axum::routing::post;
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode};
 use krane_actors::operator::{Heard, HoldError, Operator};
+use krane_domain::drift;
 use krane_domain::ids::ObjectKey;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::model::{Epoch, Stamp};
-
-/// A hold is obeyed for so many seconds at most (D22c).
-const LONGEST_HOLD: u64 = 86_400;
+use super::model::Epoch;
 
 /// The header without which nothing is done, and its value for deletions …
 pub const CONFIRMATION: (&str, &str) = ("x-krane-confirm", "allow-deletes");
@@ -90,7 +88,7 @@ pub enum ActError {
     #[error(transparent)]
     Hold(#[from] HoldError),
     /// A hold that would not be obeyed.
-    #[error("until has to be an RFC 3339 time at most 24 hours ahead, such as {0}")]
+    #[error("such a hold would not be obeyed: {0}")]
     Until(String),
     /// It is no `NAMESPACE/NAME`.
     #[error("name the workload as NAMESPACE/NAME")]
@@ -247,15 +245,12 @@ impl Hands {
     /// Whether krane would keep to a hold until then.
     fn is_obeyed(&self, until: &str, operator: &Operator) -> Result<(), ActError> {
         let now = self.epoch.at(operator.board.now());
-        let hour = now.unix_seconds() + 3_600;
-        let example = Stamp::of_unix_seconds(hour).map(|at| at.to_string());
-        let at: Option<jiff::Timestamp> = until.parse().ok();
-        let at = at.and_then(|at| u64::try_from(at.as_second()).ok());
-        let ahead = at.and_then(|at| at.checked_sub(now.unix_seconds()));
-        let is_obeyed = ahead.is_some_and(|ahead| (1..=LONGEST_HOLD).contains(&ahead));
-        is_obeyed
-            .then_some(())
-            .ok_or_else(|| ActError::Until(example.unwrap_or_default()))
+        let until = drift::hold_until(until, now.unix_seconds());
+        match until {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(ActError::Until("it is over already".to_owned())),
+            Err(problem) => Err(ActError::Until(problem)),
+        }
     }
 
     fn write(&self, on: bool) -> String {

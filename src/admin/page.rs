@@ -214,8 +214,13 @@ impl PageState {
             story: desk.controls.story(),
         });
         let identity = &self.feed.sources().identity;
-        let history = self.feed.history();
-        answer(render(Show::new(&view, identity, demo, query, history)))
+        answer(render(Show {
+            view: &view,
+            identity,
+            demo,
+            query,
+            feed: &self.feed,
+        }))
     }
 
     /// A workload's page, or the part of it that changes.
@@ -232,7 +237,13 @@ impl PageState {
             None => StatusCode::NOT_FOUND,
         };
         let query = PageQuery::default();
-        let show = Show::bare(&view, &sources.identity, &query);
+        let show = Show {
+            view: &view,
+            identity: &sources.identity,
+            demo: None,
+            query: &query,
+            feed: &self.feed,
+        };
         let html = if is_whole {
             ObjectPage {
                 show,

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tokio::time::timeout;
 
 use super::exit;
 use super::flags::SettingFlags;
-use super::output::Terminal;
+use super::output::{Output, Terminal};
 use super::run::Failure;
 use crate::preflight::findings::{Finding, Group, Report};
 use crate::settings::{InvalidSettings, LoadInput, Loaded};
@@ -61,12 +61,6 @@ pub(super) struct Check {
 
     #[command(flatten)]
     settings: SettingFlags,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 impl Check {

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::admin::{AdminFlags, AskError, block_on, pause};
 use super::exit;
 use super::named::{escaped, fetch};
-use super::output::{Terminal, printable};
+use super::output::{Output, Terminal, printable};
 use super::told::{self, Told, mark};
 
 /// How often new events are asked for.
@@ -42,12 +42,6 @@ pub(super) struct Events {
     admin: AdminFlags,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Text,
-    Json,
-}
-
 impl Events {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
         block_on(terminal, self.run(terminal))
@@ -64,7 +58,7 @@ impl Events {
             let newest = shown.events.iter().map(|event| event.number).max();
             after = newest.unwrap_or(after);
             let is_shown = |event: &told::Event| {
-                let is_calm = matches!(event.level.as_str(), "good" | "busy");
+                let is_calm = told::is_calm(&event.level);
                 (!self.warnings || !is_calm) && self.is_about(event)
             };
             let text = match (self.output, self.watch) {

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::admin::{AdminFlags, AskError, block_on};
 use super::events;
 use super::exit;
 use super::named::{Named, fetch};
-use super::output::{Terminal, printable};
+use super::output::{Output, Terminal, printable};
 use super::told::{self, Now, Told, mark};
 
 /// Events that are told of one workload.
@@ -47,12 +47,6 @@ pub(super) struct Diff {
     admin: AdminFlags,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Text,
-    Json,
-}
-
 impl Explain {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
         block_on(terminal, self.run(terminal))
@@ -69,13 +63,8 @@ impl Explain {
                 format!("{raw:#}\n")
             }
         });
-        let is_calm =
-            matches!(shown.workload.level.as_str(), "good" | "busy") && shown.blind_since.is_none();
-        Ok(ExitCode::from(if is_calm {
-            exit::OK
-        } else {
-            exit::FINDINGS
-        }))
+        let is_calm = told::is_calm(&shown.workload.level) && shown.blind_since.is_none();
+        Ok(told::exit_code(is_calm))
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use clap::ValueEnum;
+
 use super::exit;
 use crate::settings::{InvalidSettings, Misspelt};
 pub(super) use crate::words::printable;
@@ -14,6 +16,13 @@ const DIM: &str = "2";
 const RED: &str = "1;31";
 const GREEN: &str = "1;32";
 const YELLOW: &str = "1;33";
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Output {
+    Text,
+    Json,
+}
 
 /// The two streams of the process.
 pub(super) struct Terminal {

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::duration::duration;
 use super::exit;
 use super::flags::SettingFlags;
-use super::output::Terminal;
+use super::output::{Output, Terminal};
 use crate::observe::Summary;
 use crate::rpc::bind::Listeners;
 use crate::run::RunError;
@@ -45,12 +45,6 @@ pub(super) struct Run {
 
     #[command(flatten)]
     settings: SettingFlags,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 /// How long to observe, and how to say what was seen.

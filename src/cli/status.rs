@@ -8,7 +8,6 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::admin::{AdminFlags, AskError, block_on, pause};
-use super::exit;
 use super::named::{escaped, fetch};
 use super::output::{Terminal, printable};
 use super::table::Table;
@@ -50,7 +49,7 @@ pub(super) struct Tree {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Output {
+enum Output {
     Table,
     Wide,
     Json,
@@ -96,12 +95,8 @@ impl Status {
             self.words(&health.shown, &controllers.shown, &workloads.shown)
         };
         terminal.data(&text);
-        let is_calm = matches!(health.shown.level.as_str(), "good" | "busy");
-        Ok(ExitCode::from(if is_calm {
-            exit::OK
-        } else {
-            exit::FINDINGS
-        }))
+        let is_calm = told::is_calm(&health.shown.level);
+        Ok(told::exit_code(is_calm))
     }
 
     fn words(
@@ -120,7 +115,7 @@ impl Status {
             .iter()
             .filter(|it| all || it.level != "good")
             .collect();
-        let is_well = matches!(health.level.as_str(), "good" | "busy");
+        let is_well = told::is_calm(&health.level);
         let _ = match (listed.len(), workloads.matching == workloads.total) {
             (0, true) if !is_well => {
                 writeln!(
@@ -281,15 +276,8 @@ impl Tree {
             self.words(&shown)
         };
         terminal.data(&text);
-        let is_calm = shown
-            .actors
-            .iter()
-            .all(|it| matches!(it.level.as_str(), "good" | "busy"));
-        Ok(ExitCode::from(if is_calm {
-            exit::OK
-        } else {
-            exit::FINDINGS
-        }))
+        let is_calm = shown.actors.iter().all(|it| told::is_calm(&it.level));
+        Ok(told::exit_code(is_calm))
     }
 
     fn words(&self, tree: &told::Tree) -> String {

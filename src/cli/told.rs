@@ -1,11 +1,13 @@
 //! What the running krane tells, as far as the command line shows it.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::exit;
 use super::output::printable;
 
 /// A whole answer: what is shown, and the same as it was told, for `-o json`.
@@ -234,6 +236,16 @@ impl Now {
 fn brief(later: Timestamp, earlier: Timestamp) -> String {
     let passed = Duration::try_from(later.duration_since(earlier)).unwrap_or_default();
     crate::words::brief(passed)
+}
+
+/// Whether a level is no reason to act.
+pub(super) fn is_calm(level: &str) -> bool {
+    matches!(level, "good" | "busy")
+}
+
+/// How a verb ends that found this.
+pub(super) fn exit_code(is_calm: bool) -> ExitCode {
+    ExitCode::from(if is_calm { exit::OK } else { exit::FINDINGS })
 }
 
 /// The mark of a level.

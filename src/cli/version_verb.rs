@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::output::Terminal;
+use super::output::{Output, Terminal};
 use crate::version;
 
 /// Prints what this binary is.
@@ -13,12 +13,6 @@ pub(super) struct Version {
     /// How to print it.
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 impl Version {

@@ -14,7 +14,6 @@ use tracing_subscriber::layer::SubscriberExt;
 use super::lines;
 use crate::settings::{FlagValue, LoadInput, Settings};
 
-mod collector;
 mod level;
 mod traces;
 

@@ -1,7 +1,6 @@
 //! Pods ask the real binary for their secrets, with real tokens of a real API server.
 
 mod caller;
-mod collector;
 mod rate;
 mod tokens;
 mod vault;
@@ -9,12 +8,13 @@ mod vault;
 use krane_proto::ctrl::v1::ApplyDeployment;
 use krane_proto::krane::v1::DecryptSecretsBlobRequest;
 use krane_sim::control_plane::samples;
-use krane_testharness::{AgentBuilder, CANARY, Failure, Outcome, World, eventually, limits};
+use krane_testharness::{
+    AgentBuilder, CANARY, Collector, Failure, Outcome, World, eventually, limits,
+};
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 
 use self::caller::{Got, ask};
-use self::collector::Collector;
 use self::vault::Vault;
 use crate::world;
 

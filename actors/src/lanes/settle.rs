@@ -140,8 +140,8 @@ pub(super) async fn settle_as(
                     .collect();
                 let by = live
                     .as_deref()
-                    .map(|live| drift::owners_of(&differences, live))
                     .filter(|_| repair.is_drift())
+                    .map(|live| drift::owners_of(&differences, live))
                     .unwrap_or_default();
                 if repair.is_drift() {
                     context.metrics.drift_detected.inc();

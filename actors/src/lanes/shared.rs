@@ -6,7 +6,7 @@ use std::time::Duration;
 use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
 use krane_domain::drift::{self, Decision};
 use krane_domain::ids::SharedKey;
-use krane_domain::kinds::{self, Member};
+use krane_domain::kinds;
 use krane_domain::object::Rendered;
 use krane_domain::upgrades::is_older_rendering;
 
@@ -112,13 +112,7 @@ pub(super) async fn bring_about(
 }
 
 fn render(shared: &SharedKey, context: &LaneContext) -> Option<Rendered> {
-    let mut members: Vec<Member> = context.store.with(|memory| {
-        let mut members = memory.view.members_of(shared);
-        members.extend(memory.wanted.of(shared).cloned());
-        members
-    });
-    members.sort();
-    members.dedup();
+    let members = context.store.with(|memory| memory.members_of(shared));
     let rules = context.store.rules();
     match (shared, &context.registry_password) {
         (SharedKey::PullSecret(_), Some(password)) => {

@@ -6,7 +6,7 @@ use krane_domain::backlog::Standing;
 use krane_domain::desired::Change;
 use krane_domain::drift::{self, Explanation};
 use krane_domain::ids::{ObjectKey, SharedKey, WorkKey};
-use krane_domain::kinds::{self, Desired, Member};
+use krane_domain::kinds;
 use krane_domain::object::{ObjectRef, Rendered};
 
 use super::snapshot::workload;
@@ -77,7 +77,7 @@ impl Store {
         let mut objects = Vec::new();
         if let Some(desired) = desired {
             for shared in desired.needs(&self.rules) {
-                objects.push(self.explain_shared(&shared, desired, unix_seconds));
+                objects.push(self.explain_shared(&shared, unix_seconds));
             }
             let primary = desired.render(&self.rules, live.as_deref());
             objects.push(self.explain_rendered(&primary, Role::Primary, unix_seconds));
@@ -122,16 +122,10 @@ impl Store {
         }
     }
 
-    fn explain_shared(
-        &self,
-        shared: &SharedKey,
-        desired: &Desired,
-        unix_seconds: u64,
-    ) -> ObjectExplanation {
+    fn explain_shared(&self, shared: &SharedKey, unix_seconds: u64) -> ObjectExplanation {
         let reference = kinds::shared_reference(shared);
         let (members, standing, is_foreign) = self.with(|memory| {
-            let mut members: Vec<Member> = memory.view.members_of(shared);
-            members.extend(memory.wanted.of(shared).cloned());
+            let members = memory.members_of(shared);
             let is_foreign = matches!(shared, SharedKey::Namespace(name)
                 if memory.foreign_namespaces.contains(name));
             let standing = memory.backlog.standing(&WorkKey::Shared(shared.clone()));
@@ -139,13 +133,7 @@ impl Store {
         });
         // The password of a pull secret is read when it is written, and by nobody else.
         let is_compared = !matches!(shared, SharedKey::PullSecret(_)) && !is_foreign;
-        let rendered = is_compared.then(|| {
-            let mut members = members;
-            members.push(desired.member());
-            members.sort();
-            members.dedup();
-            kinds::render_shared(shared, &members, &self.rules)
-        });
+        let rendered = is_compared.then(|| kinds::render_shared(shared, &members, &self.rules));
         let mut found = if let Some(rendered) = rendered.flatten() {
             self.explain_rendered(&rendered, Role::Shared, unix_seconds)
         } else {

@@ -21,19 +21,35 @@ pub(super) fn read(resource: Resource, live: &Value, now: u64) -> Result<Option<
     if resource == Resource::CiliumNetworkPolicy {
         return Err("policies cannot be held".to_owned());
     }
-    let until = text.as_str().and_then(unix_seconds).ok_or_else(|| {
-        format!(
-            "{} is not an RFC 3339 time like 2026-01-31T12:00:00Z",
-            shown(text)
-        )
-    })?;
+    match text.as_str() {
+        Some(text) => hold_until(text, now),
+        None => Err(no_time(text)),
+    }
+}
+
+/// Until when a hold with this text is obeyed at `now`, both in seconds since the Unix epoch;
+/// nothing when it is over.
+///
+/// # Errors
+///
+/// Why it is not obeyed.
+pub fn hold_until(text: &str, now: u64) -> Result<Option<u64>, String> {
+    let value = || Value::from(text);
+    let until = unix_seconds(text).ok_or_else(|| no_time(&value()))?;
     if until <= now {
         return Ok(None);
     }
     if until - now > LONGEST {
-        return Err(format!("{} is more than 24 hours ahead", shown(text)));
+        return Err(format!("{} is more than 24 hours ahead", shown(&value())));
     }
     Ok(Some(until))
+}
+
+fn no_time(text: &Value) -> String {
+    format!(
+        "{} is not an RFC 3339 time like 2026-01-31T12:00:00Z",
+        shown(text)
+    )
 }
 
 fn shown(text: &Value) -> String {

@@ -53,7 +53,7 @@ impl Sort {
 }
 
 /// A page of a list.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Listing<'a> {
     /// The rows.
     pub rows: Vec<&'a WorkloadView>,

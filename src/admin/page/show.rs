@@ -6,6 +6,7 @@ use krane_domain::ids::ObjectKey;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::super::actions::Button;
+use super::super::feed::Feed;
 use super::super::history::Line;
 use super::super::model::{
     ActorView, EventView, Filter, Identity, ListQuery, Listing, Sort, Stamp, View, WorkloadView,
@@ -42,10 +43,7 @@ pub(super) struct Show<'a> {
     pub(super) identity: &'a Identity,
     pub(super) demo: Option<Demo<'a>>,
     pub(super) query: &'a PageQuery,
-    pub(super) list: Listing<'a>,
-    pub(super) newest: Vec<&'a EventView>,
-    pub(super) older: Vec<&'a EventView>,
-    pub(super) history: Vec<Line>,
+    pub(super) feed: &'a Feed,
 }
 
 /// What the address of the page asks for.
@@ -58,28 +56,28 @@ pub(super) struct PageQuery {
 }
 
 impl<'a> Show<'a> {
-    pub(super) fn new(
-        view: &'a View,
-        identity: &'a Identity,
-        demo: Option<Demo<'a>>,
-        query: &'a PageQuery,
-        history: Vec<Line>,
-    ) -> Self {
-        let events = view.events.iter();
-        let filter = Filter::new(&query.events);
+    /// The workloads asked for. Made for the part that lists them, like what follows.
+    pub(super) fn list(&self) -> Listing<'a> {
+        self.view.list(&self.query.list)
+    }
+
+    /// The events asked for: those that are open to the eye, and those before.
+    pub(super) fn events(&self) -> (Vec<&'a EventView>, Vec<&'a EventView>) {
+        let events = self.view.events.iter();
+        let filter = Filter::new(&self.query.events);
         let events = events.filter(|event| event.matches(&filter));
         let mut newest: Vec<&EventView> = events.take(EVENTS).collect();
         let older = newest.split_off(newest.len().min(NEWEST));
-        Self {
-            view,
-            identity,
-            demo,
-            query,
-            list: view.list(&query.list),
-            newest,
-            older,
-            history,
+        (newest, older)
+    }
+
+    /// A few numbers over the last hour; none as long as there is no line to draw.
+    pub(super) fn history(&self) -> Vec<Line> {
+        let mut lines = self.feed.history();
+        if lines.iter().all(|line| line.samples.len() < 2) {
+            lines.clear();
         }
+        lines
     }
 
     /// The address of another page of the list, or of the same one in another order.
@@ -93,11 +91,6 @@ impl<'a> Show<'a> {
             "/?filter={filter}&sort={}&page={page}#workloads",
             sort.name()
         )
-    }
-
-    /// Whether there is no line to draw yet.
-    pub(super) fn is_without_history(&self) -> bool {
-        self.history.iter().all(|line| line.samples.len() < 2)
     }
 
     /// The columns by which the list can be ordered.
@@ -115,20 +108,6 @@ impl<'a> Show<'a> {
     pub(super) fn address(workload: &WorkloadView) -> String {
         let key = ObjectKey::new(workload.namespace.as_str(), workload.name.as_str());
         format!("/{}", Self::part_of(workload.controller, &key))
-    }
-
-    /// The same for the page of one workload, which lists no others.
-    pub(super) fn bare(view: &'a View, identity: &'a Identity, query: &'a PageQuery) -> Self {
-        Self {
-            view,
-            identity,
-            demo: None,
-            query,
-            list: Listing::default(),
-            newest: Vec::new(),
-            older: Vec::new(),
-            history: Vec::new(),
-        }
     }
 
     /// Where the part of a workload's page is that changes.

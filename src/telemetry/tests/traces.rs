@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
-use super::collector::Collector;
 use super::settings;
 use crate::telemetry::{FLUSH_LIMIT, Telemetry, traces};
 
@@ -103,7 +102,7 @@ fn a_trace_that_is_not_kept_keeps_none_of_its_spans() {
 
 #[tokio::test]
 async fn spans_arrive_at_a_collector() {
-    let collector = Collector::start().await;
+    let collector = krane_testharness::Collector::start().await.unwrap();
     let settings = settings(&[
         ("observability.tracing.endpoint", &collector.url()),
         ("observability.tracing.sample_rate", "1"),

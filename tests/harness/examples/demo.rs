@@ -5,8 +5,7 @@
 )]
 
 use std::{
-    env,
-    io::{IsTerminal as _, Write as _},
+    path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -15,38 +14,24 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use krane_proto::ctrl::v1::ApplyDeployment;
 use krane_sim::control_plane::{Code, Kind, Method, samples};
 use krane_testcluster::Options;
-use krane_testharness::{Agent, Failure, Outcome, Quiet, World, eventually, limits::LONG};
+use krane_testharness::{
+    Agent, Failure, Outcome, Quiet, World, eventually,
+    limits::LONG,
+    story::{self, done, note},
+};
 use serde_json::json;
-use tokio::{signal, time::sleep};
+use tokio::time::sleep;
 
 const DEPLOYMENTS: usize = 20;
 const NAMESPACES: usize = 4;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let mut arguments = env::args().skip(1);
-    let Some(binary) = arguments.next() else {
-        println!("usage: demo KRANE [--once]");
-        return ExitCode::from(2);
-    };
-    let once = arguments.any(|argument| argument == "--once") || !std::io::stdout().is_terminal();
-    let told = tokio::select! {
-        told = tell(&binary, once) => told,
-        _ = signal::ctrl_c() => Ok(()),
-    };
-    match told {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            println!("\n  ✗ {failure}");
-            ExitCode::FAILURE
-        }
-    }
+    story::play("demo", tell).await
 }
 
-async fn tell(binary: &str, once: bool) -> Outcome {
+async fn tell(binary: PathBuf, once: bool) -> Outcome {
     println!("\nkrane on a real Kubernetes control plane, on this machine, without containers\n");
-    // The agent starts in a folder of its own.
-    let binary = std::fs::canonicalize(binary)?;
     let started = Instant::now();
     let world = World::own(&binary, Options::default(), Quiet::Beside).await?;
     done(
@@ -62,17 +47,8 @@ async fn tell(binary: &str, once: bool) -> Outcome {
     agent.kill().await?;
     let agent = come_back(&world, &wanted).await?;
 
-    if once {
-        return agent.stop().await;
-    }
-    println!(
-        "\n  All of it is still running. In another terminal:\n\n    export KUBECONFIG={}\n    \
-         kubectl get replicasets,pods -A -l app.kubernetes.io/managed-by=krane\n    \
-         curl http://127.0.0.1:{}/health/ready\n\n  Ctrl-C ends everything.",
-        world.cluster().kubeconfig().display(),
-        agent.rpc_port()
-    );
-    std::future::pending().await
+    let commands = ["kubectl get replicasets,pods -A -l app.kubernetes.io/managed-by=krane"];
+    story::end(&world, agent, once, &commands).await
 }
 
 async fn roll_out(world: &World, wanted: &[ApplyDeployment]) -> Outcome<Agent> {
@@ -223,13 +199,4 @@ async fn come_back(world: &World, wanted: &[ApplyDeployment]) -> Outcome<Agent> 
         .look(|seen| seen.of(Method::Heartbeat).count());
     note(&format!("{asked} heartbeats so far"));
     Ok(agent)
-}
-
-fn done(what: &str, since: Instant) {
-    println!("  ✔ {what:<76} {:>6.2} s", since.elapsed().as_secs_f64());
-    let _ = std::io::stdout().flush();
-}
-
-fn note(what: &str) {
-    println!("    {what}");
 }

@@ -4,47 +4,27 @@
     reason = "a demo talks to the person who started it"
 )]
 
-use std::{
-    env,
-    io::{IsTerminal as _, Write as _},
-    process::ExitCode,
-    time::Instant,
-};
+use std::{path::PathBuf, process::ExitCode, time::Instant};
 
 use krane_sim::control_plane::samples;
 use krane_testcluster::Options;
-use krane_testharness::{Chart, Failure, Outcome, World, limits::LONG};
+use krane_testharness::{
+    Chart, Failure, Outcome, World,
+    limits::LONG,
+    story::{self, done, note},
+};
 use kube::ResourceExt as _;
 use serde_json::json;
-use tokio::signal;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let mut arguments = env::args().skip(1);
-    let Some(binary) = arguments.next() else {
-        println!("usage: install KRANE [--once]");
-        return ExitCode::from(2);
-    };
-    let once = arguments.any(|argument| argument == "--once") || !std::io::stdout().is_terminal();
-    let installed = tokio::select! {
-        installed = install(&binary, once) => installed,
-        _ = signal::ctrl_c() => Ok(()),
-    };
-    match installed {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            println!("\n  ✗ {failure}");
-            ExitCode::FAILURE
-        }
-    }
+    story::play("install", install).await
 }
 
-async fn install(binary: &str, once: bool) -> Outcome {
+async fn install(binary: PathBuf, once: bool) -> Outcome {
     println!(
         "\nThe chart on a real Kubernetes control plane, on this machine, without containers\n"
     );
-    // The agent starts in a folder of its own.
-    let binary = std::fs::canonicalize(binary)?;
     let started = Instant::now();
     let world = World::bare(&binary, Options::default()).await?;
     done(
@@ -89,25 +69,14 @@ async fn install(binary: &str, once: bool) -> Outcome {
     {
         return Err(Failure::new(format!("refused: {refused:?}")));
     }
-    println!(
-        "    {} requests to the API server, none refused",
+    note(&format!(
+        "{} requests to the API server, none refused",
         requests.len()
-    );
+    ));
 
-    if once {
-        return agent.stop().await;
-    }
-    println!(
-        "\n  All of it is still running. In another terminal:\n\n    export KUBECONFIG={}\n    \
-         kubectl -n krane get all\n    kubectl get validatingadmissionpolicy krane -o yaml\n    \
-         curl http://127.0.0.1:{}/health/ready\n\n  Ctrl-C ends everything.",
-        world.cluster().kubeconfig().display(),
-        agent.rpc_port()
-    );
-    std::future::pending().await
-}
-
-fn done(what: &str, since: Instant) {
-    println!("  ✔ {what:<76} {:>6.2} s", since.elapsed().as_secs_f64());
-    let _ = std::io::stdout().flush();
+    let commands = [
+        "kubectl -n krane get all",
+        "kubectl get validatingadmissionpolicy krane -o yaml",
+    ];
+    story::end(&world, agent, once, &commands).await
 }

@@ -1,9 +1,11 @@
 //! A collector of traces that only keeps what it is sent.
 
 use std::convert::Infallible;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::stream;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -14,17 +16,20 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+use crate::Outcome;
+
 /// The collector; it ends with this.
-pub(super) struct Collector {
-    address: String,
+pub struct Collector {
+    port: u16,
     kept: Arc<Mutex<Vec<u8>>>,
     _serving: JoinSet<()>,
 }
 
 impl Collector {
-    pub(super) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+    /// Listens on a free port.
+    pub async fn start() -> Outcome<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let port = listener.local_addr()?.port();
         let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
         let all = Arc::clone(&kept);
         let mut serving = JoinSet::new();
@@ -40,40 +45,45 @@ impl Collector {
                 });
             }
         });
-        Self {
-            address,
+        Ok(Self {
+            port,
             kept,
             _serving: serving,
-        }
+        })
     }
 
-    pub(super) fn url(&self) -> String {
-        format!("http://{}", self.address)
+    /// Where spans are sent.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
     }
 
     /// All that came, as text: names and values of attributes are readable in it.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.kept.lock()).into_owned()
     }
 }
 
-type Frames =
-    StreamBody<futures::stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, Infallible>>>>;
+type Frames = StreamBody<stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, Infallible>>>>;
 
 /// An empty message of gRPC, and that all is well.
 async fn keep(
     request: Request<Incoming>,
     kept: Arc<Mutex<Vec<u8>>>,
 ) -> Result<Response<Frames>, hyper::Error> {
+    let path = request.uri().path().to_owned();
     let message = request.into_body().collect().await?.to_bytes();
-    kept.lock().extend_from_slice(&message);
+    {
+        let mut kept = kept.lock();
+        kept.extend_from_slice(path.as_bytes());
+        kept.extend_from_slice(&message);
+    }
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", HeaderValue::from_static("0"));
     let frames = vec![
         Ok(Frame::data(Bytes::from_static(&[0; 5]))),
         Ok(Frame::trailers(trailers)),
     ];
-    let mut response = Response::new(StreamBody::new(futures::stream::iter(frames)));
+    let mut response = Response::new(StreamBody::new(stream::iter(frames)));
     let kind = HeaderValue::from_static("application/grpc");
     response.headers_mut().insert("content-type", kind);
     Ok(response)
