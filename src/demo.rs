@@ -5,6 +5,7 @@
 
 mod cluster;
 mod controls;
+mod crowd;
 mod narrator;
 mod outcome;
 mod play;
@@ -35,6 +36,8 @@ use crate::run::{RunError, Running, World};
 use crate::settings::{InvalidSettings, LoadInput, Settings};
 use cluster::DemoCluster;
 use controls::Hands;
+use crowd::Crowd;
+pub use crowd::CrowdOptions;
 pub use narrator::Format;
 use narrator::{Links, Narrator};
 use play::Play;
@@ -49,6 +52,10 @@ const BRISK: Duration = Duration::from_millis(900);
 
 /// Requests to the control plane and events of the cluster that are remembered: a demo may run for days.
 const KEPT: usize = 1_000;
+
+/// Events of the cluster that are remembered beside them for each app of the crowd: from nothing to a pod that is ready there
+/// are so many, and a watch that is slower than that would have to begin again.
+const KEPT_OF_AN_APP: usize = 10;
 
 /// How long the agent may take to stop before it is left to the end of the process.
 const STOP: Duration = Duration::from_secs(2);
@@ -67,6 +74,8 @@ pub struct Options {
     pub format: Format,
     /// The port of the live page; `None` takes a free one.
     pub port: Option<u16>,
+    /// Apps beside those of the story.
+    pub crowd: CrowdOptions,
 }
 
 /// Why a demo could not be played.
@@ -167,7 +176,8 @@ impl Demo {
     async fn start(self, narrator: &Arc<Narrator>) -> Result<Arc<Stage>, DemoError> {
         let (seed, settings) = (self.options.seed, &self.settings);
         let registry = Registry::new();
-        let cluster = DemoCluster::new(seed, KEPT);
+        let crowd = self.options.crowd;
+        let cluster = DemoCluster::new(seed, KEPT + KEPT_OF_AN_APP * crowd.apps);
         let vault = SimVault::default();
         let secrets = SecretsParts {
             identities: cluster.identities(),
@@ -178,7 +188,12 @@ impl Demo {
         let world = World::with_cluster(settings, &cluster.port(), secrets, seed, &registry)?;
         let secrets = Secrets::new(vault, self.rpc_at);
         self.control.keep_requests(KEPT);
-        let stage = Arc::new(Stage::new(self.control, cluster, secrets));
+        let stage = Arc::new(Stage::new(
+            self.control,
+            cluster,
+            secrets,
+            Crowd::new(crowd, seed),
+        ));
         let hands = Hands::new(Arc::clone(&stage), Arc::clone(narrator));
         let controls = Some(Arc::new(hands) as Arc<dyn DemoControls>);
         let agent = Running::start(settings, world, self.listeners, &registry, controls).await?;
@@ -198,6 +213,7 @@ impl Demo {
             length,
             format,
             port: _,
+            crowd: _,
         } = self.options;
         let narrator = Arc::new(Narrator::new(format, out));
         let told = narrator.open(seed, &self.links, length.is_some());
@@ -239,10 +255,31 @@ async fn finished(agent: Option<&Running>) -> Result<(), RunError> {
 /// Tells the story. Whether all was well in the end.
 async fn story(play: &Play<'_>, seed: u64, length: Option<Duration>) -> Result<bool, DemoError> {
     let start = Instant::now();
-    let mut acts = 0;
     if let Some(length) = length {
         play.stage.end_after(length);
     }
+    play.crowd_appears().await?;
+    let acts = tokio::select! {
+        acts = acts(play, seed, length, start) => acts?,
+        () = play.stage.change_crowd() => 0,
+    };
+    play.stage.settle().await;
+    play.stage.crowd_settled().await;
+    let elapsed = play.narrator.elapsed();
+    let summary = play.stage.summary(seed, elapsed, acts);
+    let told = play.narrator.close(&summary);
+    told.map_err(DemoError::Output)?;
+    Ok(summary.ok)
+}
+
+/// Plays one act after the other until the time is over. How many there were.
+async fn acts(
+    play: &Play<'_>,
+    seed: u64,
+    length: Option<Duration>,
+    start: Instant,
+) -> Result<usize, DemoError> {
+    let mut acts = 0;
     let mut healthy = BTreeSet::new();
     for act in Script::new(seed) {
         if let Some(length) = length
@@ -264,12 +301,7 @@ async fn story(play: &Play<'_>, seed: u64, length: Option<Duration>) -> Result<b
         }
         pause(length.map_or(PACE, |_| BRISK)).await;
     }
-    play.stage.settle().await;
-    let elapsed = play.narrator.elapsed();
-    let summary = play.stage.summary(seed, elapsed, acts);
-    let told = play.narrator.close(&summary);
-    told.map_err(DemoError::Output)?;
-    Ok(summary.ok)
+    Ok(acts)
 }
 
 async fn listen(port: u16) -> io::Result<(TcpListener, SocketAddr)> {

@@ -12,7 +12,7 @@ use super::duration::duration;
 use super::exit;
 use super::output::Terminal;
 use super::run::Failure;
-use crate::demo::{DemoError, Format, Options};
+use crate::demo::{CrowdOptions, DemoError, Format, Options};
 use crate::telemetry;
 use crate::words::chain;
 
@@ -31,6 +31,14 @@ pub(super) struct Demo {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
+    /// Run so many more apps beside those of the story, up to 10000: to see krane with many.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000))]
+    apps: u32,
+
+    /// Change so many of them in a second, up to 1000.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "apps", value_parser = clap::value_parser!(u32).range(..=1_000))]
+    changes: u32,
+
     /// Tell it in JSON, one object per event and a summary at the end.
     #[arg(long)]
     json: bool,
@@ -47,6 +55,10 @@ impl Demo {
             seed: self.seed,
             length: self.length,
             port: self.port,
+            crowd: CrowdOptions {
+                apps: usize::try_from(self.apps).unwrap_or(usize::MAX),
+                changes_per_second: self.changes,
+            },
             format: if self.json {
                 Format::Json
             } else {

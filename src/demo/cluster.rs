@@ -79,7 +79,12 @@ impl DemoCluster {
 
     /// The first object of what is wanted, as it is in the cluster.
     pub(super) fn live(&self, wish: &Wish) -> Option<Value> {
-        self.admin.get(&reference(wish))
+        self.get(&reference(wish))
+    }
+
+    /// An object as it is in the cluster.
+    pub(super) fn get(&self, object: &ObjectRef) -> Option<Value> {
+        self.admin.get(object)
     }
 
     /// Whether everything is there that belongs to a sentinel beside its Deployment.

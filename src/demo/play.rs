@@ -7,6 +7,7 @@ use std::time::Duration;
 use krane_sim::control_plane::Kind;
 use tokio::time::Instant;
 
+use super::CrowdOptions;
 use super::DemoError;
 use super::narrator::{Narrator, Who};
 use super::outcome::Outcome;
@@ -75,6 +76,29 @@ impl Play<'_> {
             Act::ApiServerAway(app) => self.without_api_server(app).await,
             Act::Kill(path) => self.kill(path).await,
         }
+    }
+
+    /// The crowd comes, if there is one. The story begins when it is there.
+    pub(super) async fn crowd_appears(&self) -> Told {
+        let crowd = &self.stage.crowd;
+        let CrowdOptions {
+            apps,
+            changes_per_second,
+        } = crowd.options();
+        if apps == 0 {
+            return Ok(());
+        }
+        self.stage.want_crowd();
+        let restless = match changes_per_second {
+            0 => String::new(),
+            rate => format!("; {rate} of them change in a second from then on"),
+        };
+        let namespaces = crowd.namespaces();
+        let what = format!("wants a crowd of {apps} apps in {namespaces} namespaces{restless}");
+        self.say(Who::ControlPlane, "wants", &what)?;
+        let took = self.stage.crowd_settled().await;
+        let what = format!("made and reported all {apps}");
+        self.done("made", &what, Some(took))
     }
 
     /// Leaves the visitor some time in which nothing is missing.

@@ -1,5 +1,6 @@
 //! The demo's world while it plays: what is wanted, what is there, and how one waits for the other.
 
+mod crowded;
 mod secrets;
 mod wanted;
 
@@ -16,6 +17,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::cluster::DemoCluster;
+use super::crowd::Crowd;
 use super::summary::{Score, Summary};
 use super::wish::Wish;
 use crate::run::Running;
@@ -36,6 +38,7 @@ pub(super) struct Stage {
     pub(super) control: ControlPlane,
     pub(super) cluster: DemoCluster,
     pub(super) secrets: Secrets,
+    pub(super) crowd: Crowd,
     agent: OnceLock<Running>,
     wanted: Mutex<BTreeMap<ObjectKey, Wanted>>,
     /// Whether a visitor has taken something away.
@@ -47,11 +50,17 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(control: ControlPlane, cluster: DemoCluster, secrets: Secrets) -> Self {
+    pub(super) fn new(
+        control: ControlPlane,
+        cluster: DemoCluster,
+        secrets: Secrets,
+        crowd: Crowd,
+    ) -> Self {
         Self {
             control,
             cluster,
             secrets,
+            crowd,
             agent: OnceLock::new(),
             wanted: Mutex::default(),
             is_disturbed: AtomicBool::new(false),
@@ -238,11 +247,27 @@ impl Stage {
         score
     }
 
+    fn score_crowd(&self, score: &mut Score, open: &mut Vec<String>) {
+        for app in self.crowd.states() {
+            score.wanted += 1;
+            let (is_in_place, is_told) = (self.has(&app), self.is_told_of(&app));
+            score.in_place += usize::from(is_in_place);
+            score.reported += usize::from(is_told);
+            if !(is_in_place && is_told) {
+                open.push(format!(
+                    "{} is not as it is wanted, or not reported",
+                    app.k8s_name
+                ));
+            }
+        }
+    }
+
     /// How all of it is now.
     pub(super) fn summary(&self, seed: u64, elapsed: Duration, acts: usize) -> Summary {
         let mut open = Vec::new();
-        let [apps, sentinels, policies] =
+        let [mut apps, sentinels, policies] =
             Controller::ALL.map(|controller| self.score(controller, &mut open));
+        self.score_crowd(&mut apps, &mut open);
         let poisoned = self.poisoned();
         let quarantine = self.in_quarantine();
         let on_purpose = |trouble: &&InTrouble| {

@@ -21,6 +21,7 @@ async fn visit() -> Visit {
         length: None,
         format: Format::Json,
         port: None,
+        crowd: CrowdOptions::default(),
     };
     let narrator = Arc::new(Narrator::new(Format::Json, Box::new(io::sink())));
     let demo = Demo::prepare(options, "info").await.unwrap();
@@ -143,6 +144,7 @@ fn every_button_is_another_action() {
             ControlPlane::start(TOKEN).await.unwrap(),
             DemoCluster::new(1, KEPT),
             Secrets::new(SimVault::default(), (Ipv4Addr::LOCALHOST, 0).into()),
+            Crowd::new(CrowdOptions::default(), 1),
         ));
         let narrator = Narrator::new(Format::Json, Box::new(io::sink()));
         Hands::new(stage, Arc::new(narrator))
@@ -317,6 +319,7 @@ async fn a_port_that_is_taken_is_named() {
         length: None,
         format: Format::Json,
         port: Some(port),
+        crowd: CrowdOptions::default(),
     };
     let refused = Demo::prepare(options(port), "info").await.err().unwrap();
     assert!(
