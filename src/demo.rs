@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use krane_actors::chance::Chance;
 use krane_actors::secrets::SecretsParts;
+use krane_domain::secret::Secret;
 use krane_sim::control_plane::{ControlPlane, PLATFORM, REGION};
 use krane_sim::vault::SimVault;
 use prometheus::Registry;
@@ -53,15 +54,18 @@ const BRISK: Duration = Duration::from_millis(900);
 /// Requests to the control plane and events of the cluster that are remembered: a demo may run for days.
 const KEPT: usize = 1_000;
 
-/// Events of the cluster that are remembered beside them for each app of the crowd: from nothing to a pod that is ready there
-/// are so many, and a watch that is slower than that would have to begin again.
-const KEPT_OF_AN_APP: usize = 10;
+/// Events of the cluster that are remembered beside them for each app of the crowd, which comes all at once: a watch that is
+/// further behind has to begin again.
+const KEPT_OF_AN_APP: usize = 2;
 
 /// How long the agent may take to stop before it is left to the end of the process.
 const STOP: Duration = Duration::from_secs(2);
 
 /// The bearer token of the embedded control plane, which listens on the loopback interface only.
 const TOKEN: &str = "demo";
+
+/// What the variables begin with that send the traces of a demo to a collector.
+const TRACES: &str = "KRANE__OBSERVABILITY__TRACING__";
 
 /// How a demo is played.
 #[derive(Clone, Debug)]
@@ -76,6 +80,8 @@ pub struct Options {
     pub port: Option<u16>,
     /// Apps beside those of the story.
     pub crowd: CrowdOptions,
+    /// What the page asks for; with it, krane's own actions work.
+    pub token: Option<Secret>,
 }
 
 /// Why a demo could not be played.
@@ -95,7 +101,7 @@ pub enum DemoError {
     /// The embedded control plane did not start.
     #[error("the embedded control plane did not start")]
     ControlPlane(#[source] krane_sim::control_plane::Error),
-    /// krane does not like the settings it was given: a defect of the demo.
+    /// krane does not like the settings it was given: those of the environment, or a defect of the demo.
     #[error("the demo's settings are invalid")]
     Settings(InvalidSettings),
     /// krane did not start, or gave up.
@@ -117,8 +123,13 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Takes free ports and starts the control plane. `env` decides about log lines.
-    pub async fn prepare(options: Options, level: &str) -> Result<Self, DemoError> {
+    /// Takes free ports and starts the control plane. Log lines are of this level; of the environment only what it says about
+    /// traces counts.
+    pub async fn prepare(
+        options: Options,
+        level: &str,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Self, DemoError> {
         let (admin, admin_at) = match options.port {
             None => listen(0).await.map_err(DemoError::Port)?,
             Some(port) => listen(port)
@@ -130,7 +141,9 @@ impl Demo {
         let control = ControlPlane::start(TOKEN)
             .await
             .map_err(DemoError::ControlPlane)?;
-        let env: BTreeMap<_, _> = [
+        let traces = env.iter().filter(|(key, _)| key.starts_with(TRACES));
+        let traces = traces.map(|(key, value)| (key.clone(), value.clone()));
+        let own = [
             ("KRANE__REGION", REGION.to_owned()),
             ("KRANE__PLATFORM", PLATFORM.to_owned()),
             ("KRANE__RPC_PORT", rpc_at.port().to_string()),
@@ -143,10 +156,15 @@ impl Demo {
             ("KRANE__CONTROL__URL", control.url()),
             ("KRANE__CONTROL__TOKEN", TOKEN.to_owned()),
         ]
-        .map(|(key, value)| (key.to_owned(), value))
-        .into();
+        .map(|(key, value)| (key.to_owned(), value));
+        let actions = options.token.iter().flat_map(|token| {
+            [
+                ("KRANE__ADMIN__ACTIONS".to_owned(), "true".to_owned()),
+                ("KRANE__ADMIN__TOKEN".to_owned(), token.expose().to_owned()),
+            ]
+        });
         let input = LoadInput {
-            env,
+            env: own.into_iter().chain(traces).chain(actions).collect(),
             ..LoadInput::default()
         };
         let settings = Settings::load(&input).map_err(DemoError::Settings)?;
@@ -214,6 +232,7 @@ impl Demo {
             format,
             port: _,
             crowd: _,
+            token: _,
         } = self.options;
         let narrator = Arc::new(Narrator::new(format, out));
         let told = narrator.open(seed, &self.links, length.is_some());

@@ -15,6 +15,13 @@ use super::model::{Sources, View};
 
 /// A view younger than this is shown again.
 const FRESH: Duration = Duration::from_millis(250);
+/// So many times as long as it took to take it, a view is shown again: whoever looks costs a fiftieth of a core at most,
+/// however many workloads there are.
+const WORTH: u32 = 50;
+/// No view older than this is shown.
+const STALE: Duration = Duration::from_secs(2);
+/// What happens in so quick a succession is told together.
+const TOGETHER: Duration = Duration::from_millis(500);
 /// How often changes that are no events are looked for.
 const TICK: Duration = Duration::from_secs(1);
 /// Viewers of the stream at once.
@@ -24,10 +31,22 @@ const MOST_VIEWERS: usize = 64;
 pub struct Feed {
     sources: Sources,
     history: History,
-    latest: Mutex<Option<Arc<View>>>,
+    latest: Mutex<Option<Latest>>,
     announced: watch::Sender<Option<Arc<View>>>,
     viewers: AtomicUsize,
     arrived: Notify,
+}
+
+/// The newest view.
+struct Latest {
+    view: Arc<View>,
+    /// How long it took to take it.
+    took: Duration,
+}
+
+/// How long a view is shown that took so long to take.
+fn fresh_for(took: Duration) -> Duration {
+    (took * WORTH).clamp(FRESH, STALE)
 }
 
 /// Somebody who follows the feed; leaving ends it.
@@ -65,14 +84,18 @@ impl Feed {
     /// The present view.
     pub fn view(&self) -> Arc<View> {
         let mut latest = self.latest.lock();
-        let now = self.sources.epoch.at(self.sources.board.now());
-        if let Some(view) = latest.as_ref()
-            && now.since(&view.taken_at) < FRESH
+        let start = self.sources.board.now();
+        if let Some(Latest { view, took }) = latest.as_ref()
+            && self.sources.epoch.at(start).since(&view.taken_at) < fresh_for(*took)
         {
             return Arc::clone(view);
         }
-        let view = Arc::new(self.sources.view(latest.as_deref()));
-        *latest = Some(Arc::clone(&view));
+        let before = latest.as_ref().map(|latest| &*latest.view);
+        let view = Arc::new(self.sources.view(before));
+        *latest = Some(Latest {
+            view: Arc::clone(&view),
+            took: self.sources.board.now().saturating_sub(start),
+        });
         view
     }
 
@@ -130,9 +153,8 @@ impl Feed {
                 }
                 is_news
             });
-            // What happens in quick succession is told together.
-            let _ = timeout(FRESH, stop.cancelled()).await;
-            let _ = timeout(TICK.saturating_sub(FRESH), async {
+            let _ = timeout(TOGETHER, stop.cancelled()).await;
+            let _ = timeout(TICK.saturating_sub(TOGETHER), async {
                 tokio::select! {
                     () = stop.cancelled() => {}
                     () = events.news() => {}
@@ -140,5 +162,19 @@ impl Feed {
             })
             .await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_that_is_dear_is_shown_longer_but_never_for_long() {
+        let shown = |took| fresh_for(Duration::from_millis(took)).as_millis();
+        assert_eq!(
+            [0, 5, 10, 40, 5_000].map(shown),
+            [250, 250, 500, 2_000, 2_000]
+        );
     }
 }

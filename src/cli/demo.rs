@@ -1,11 +1,13 @@
 //! `krane demo`
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use krane_domain::secret::Secret;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::duration::duration;
@@ -17,6 +19,8 @@ use crate::telemetry;
 use crate::words::chain;
 
 /// Plays a story on a cluster and a control plane in memory; needs nothing else.
+///
+/// `KRANE__OBSERVABILITY__TRACING__ENDPOINT` sends its traces to a collector.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
     /// Which story: the same number tells the same one.
@@ -39,6 +43,10 @@ pub(super) struct Demo {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "apps", value_parser = clap::value_parser!(u32).range(..=1_000))]
     changes: u32,
 
+    /// Ask for this token (browsers: as the password of any name), and let krane resync, retry, hold and writes act.
+    #[arg(long, value_name = "TOKEN", value_parser = secret)]
+    token: Option<Secret>,
+
     /// Tell it in JSON, one object per event and a summary at the end.
     #[arg(long)]
     json: bool,
@@ -46,6 +54,11 @@ pub(super) struct Demo {
     /// Write krane's own log lines to stderr; twice for more.
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "clap wants it")]
+fn secret(text: &str) -> Result<Secret, Infallible> {
+    Ok(Secret::new(text.to_owned()))
 }
 
 impl Demo {
@@ -59,6 +72,7 @@ impl Demo {
                 apps: usize::try_from(self.apps).unwrap_or(usize::MAX),
                 changes_per_second: self.changes,
             },
+            token: self.token,
             format: if self.json {
                 Format::Json
             } else {
@@ -72,7 +86,7 @@ impl Demo {
             Ok(runtime) => runtime,
             Err(error) => return Failure::threads(&error).tell(terminal),
         };
-        let result = runtime.block_on(play(options, self.verbose));
+        let result = runtime.block_on(play(options, self.verbose, env));
         runtime.shutdown_background();
         match result {
             Ok(true) => ExitCode::from(exit::OK),
@@ -82,22 +96,34 @@ impl Demo {
     }
 }
 
-async fn play(options: Options, verbose: u8) -> Result<bool, Failure> {
-    let level = if verbose > 1 { "debug" } else { "info" };
+async fn play(
+    options: Options,
+    verbose: u8,
+    env: &BTreeMap<String, String>,
+) -> Result<bool, Failure> {
+    let level = match verbose {
+        0 => "error",
+        1 => "info",
+        _ => "debug",
+    };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| signals(&error))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| signals(&error))?;
-    let demo = crate::demo::Demo::prepare(options, level)
+    let demo = crate::demo::Demo::prepare(options, level, env)
         .await
         .map_err(failure)?;
-    if verbose > 0 {
-        telemetry::init(demo.settings()).map_err(|error| Failure {
+    let has_traces = demo.settings().observability.tracing.is_some();
+    let telemetry = if verbose > 0 || has_traces {
+        let telemetry = telemetry::init(demo.settings()).map_err(|error| Failure {
             code: exit::SOFTWARE,
             name: "krane::demo::telemetry",
             cause: Some(chain(&error)),
-            sentence: "log lines cannot be written".to_owned(),
-            help: "leave -v out".to_owned(),
+            sentence: "log lines or traces cannot be written".to_owned(),
+            help: "leave -v out, and unset KRANE__OBSERVABILITY__TRACING__ENDPOINT".to_owned(),
         })?;
-    }
+        Some(telemetry)
+    } else {
+        None
+    };
     let interrupted = async {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -105,6 +131,9 @@ async fn play(options: Options, verbose: u8) -> Result<bool, Failure> {
         }
     };
     let played = demo.play(Box::new(io::stdout()), interrupted).await;
+    if let Some(telemetry) = telemetry {
+        telemetry.shutdown().await;
+    }
     match played {
         // The reader has had enough.
         Err(DemoError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(true),
@@ -138,7 +167,7 @@ fn failure(error: DemoError) -> Failure {
         DemoError::Settings(_) => (
             exit::SOFTWARE,
             "krane::demo::settings",
-            "report this as a defect",
+            "unset the KRANE__OBSERVABILITY__TRACING__ variables; if there are none, report this as a defect",
         ),
         DemoError::Output(_) => (
             exit::UNAVAILABLE,

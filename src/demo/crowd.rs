@@ -7,7 +7,7 @@ use krane_sim::control_plane::samples;
 use parking_lot::Mutex;
 
 /// How many apps share a namespace.
-const IN_A_NAMESPACE: usize = 100;
+const IN_A_NAMESPACE: usize = 25;
 
 /// How many there are, and how restless they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

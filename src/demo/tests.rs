@@ -22,9 +22,12 @@ async fn visit() -> Visit {
         format: Format::Json,
         port: None,
         crowd: CrowdOptions::default(),
+        token: None,
     };
     let narrator = Arc::new(Narrator::new(Format::Json, Box::new(io::sink())));
-    let demo = Demo::prepare(options, "info").await.unwrap();
+    let demo = Demo::prepare(options, "info", &BTreeMap::new())
+        .await
+        .unwrap();
     let stage = demo.start(&narrator).await.unwrap();
     let hands = Hands::new(Arc::clone(&stage), narrator);
     let Some(Act::Appear(apps)) = Script::new(5).next() else {
@@ -320,14 +323,20 @@ async fn a_port_that_is_taken_is_named() {
         format: Format::Json,
         port: Some(port),
         crowd: CrowdOptions::default(),
+        token: None,
     };
-    let refused = Demo::prepare(options(port), "info").await.err().unwrap();
+    let refused = Demo::prepare(options(port), "info", &BTreeMap::new())
+        .await
+        .err()
+        .unwrap();
     assert!(
         refused.to_string().contains(&format!("port {port}")),
         "{refused}"
     );
     drop(taken);
-    let demo = Demo::prepare(options(port), "info").await.unwrap();
+    let demo = Demo::prepare(options(port), "info", &BTreeMap::new())
+        .await
+        .unwrap();
     assert_eq!(demo.links.page, format!("http://127.0.0.1:{port}/"));
 }
 

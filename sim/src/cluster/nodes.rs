@@ -7,6 +7,8 @@ use std::sync::Arc;
 pub(super) struct Node {
     pub(super) name: Arc<str>,
     pub(super) is_lost: bool,
+    /// Pods that are bound to it now.
+    pods: usize,
     /// Pods it ever got: their addresses differ.
     addresses: u32,
 }
@@ -42,6 +44,7 @@ impl Nodes {
         let nodes = (0..count).map(|number| Node {
             name: format!("untrusted-{number}").into(),
             is_lost: false,
+            pods: 0,
             addresses: 1,
         });
         Self(nodes.collect())
@@ -61,10 +64,20 @@ impl Nodes {
         self.0.iter().map(|node| Arc::clone(&node.name)).collect()
     }
 
-    /// The working machine with the fewest pods, by this count.
-    pub(super) fn least(&self, count: impl Fn(&str) -> usize) -> Option<Arc<str>> {
+    /// A pod that was bound to one is bound to another.
+    pub(super) fn move_pod(&mut self, from: Option<&str>, to: Option<&str>) {
+        if let Some(node) = from.and_then(|name| self.get_mut(name)) {
+            node.pods = node.pods.saturating_sub(1);
+        }
+        if let Some(node) = to.and_then(|name| self.get_mut(name)) {
+            node.pods += 1;
+        }
+    }
+
+    /// The working machine with the fewest pods.
+    pub(super) fn least(&self) -> Option<Arc<str>> {
         let nodes = self.0.iter().filter(|node| !node.is_lost);
-        let least = nodes.min_by_key(|node| count(&node.name));
+        let least = nodes.min_by_key(|node| node.pods);
         least.map(|node| Arc::clone(&node.name))
     }
 

@@ -18,6 +18,21 @@ use super::world::World;
 const KUBELET: &str = "kubelet";
 const SCHEDULER: &str = "kube-scheduler";
 
+/// Nodes know how many pods they have: to count them at each would take the longer, the more there are.
+pub(super) fn count(world: &mut World, event: &Event) {
+    if event.key.kind != "Pod" {
+        return;
+    }
+    let node_of = |pod: &Option<Arc<Version>>| {
+        let node = pod.as_ref()?.value()["spec"]["nodeName"].as_str()?;
+        Some(node.to_owned())
+    };
+    let (before, after) = (node_of(&event.before), node_of(&event.after));
+    if before != after {
+        world.nodes.move_pod(before.as_deref(), after.as_deref());
+    }
+}
+
 /// A pod came, got a node, or is to go; or a Secret came that one waits for.
 pub(super) fn notice(world: &mut World, event: &Event) {
     if event.key.kind == "Secret" && event.before.is_none() {
@@ -112,16 +127,7 @@ pub(super) fn step(world: &mut World, key: &Key, uid: &Arc<str>, step: PodStep) 
 }
 
 fn bind(world: &mut World, key: &Key) -> bool {
-    let mut counts = std::collections::BTreeMap::<String, usize>::new();
-    for (_, pod) in world.store.of_kind("Pod", None) {
-        if let Some(node) = pod.value()["spec"]["nodeName"].as_str() {
-            *counts.entry(node.to_owned()).or_default() += 1;
-        }
-    }
-    let node = world
-        .nodes
-        .least(|name| counts.get(name).copied().unwrap_or_default());
-    let Some(node) = node else {
+    let Some(node) = world.nodes.least() else {
         world.write_pod(key, status::unschedulable);
         return false;
     };

@@ -110,6 +110,7 @@ impl World {
     }
 
     fn follow_up(&mut self, event: &Event) {
+        pods::count(self, event);
         if self.options.has_controllers {
             deployments::notice(self, event);
             replica_sets::notice(self, event);

@@ -72,6 +72,20 @@ impl Cluster {
         folder::write(self.folder(), &folder::kubeconfig_name(pod), &text)
     }
 
+    /// Writes the files that a kubelet mounts into this pod for its ServiceAccount: `token`, `ca.crt` and `namespace`.
+    pub async fn mount_account(
+        &self,
+        namespace: &str,
+        pod: &str,
+        target: &Path,
+    ) -> Result<(), Error> {
+        let token = self.pod_token(namespace, pod, &[]).await?;
+        folder::write(target, "token", &token)?;
+        folder::write(target, "ca.crt", &self.credentials().authority)?;
+        folder::write(target, "namespace", namespace)?;
+        Ok(())
+    }
+
     /// A client with the rights of krane's ServiceAccount.
     pub async fn service_account_client(&self) -> Result<Client, Error> {
         crate::client_of(&self.service_account_kubeconfig().await?).await

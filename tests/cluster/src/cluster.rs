@@ -143,6 +143,11 @@ impl Cluster {
         api_url(self.ports)
     }
 
+    /// The port of the API server at 127.0.0.1.
+    pub fn api_port(&self) -> u16 {
+        self.ports.api_server
+    }
+
     /// A kubeconfig with all rights.
     pub fn kubeconfig(&self) -> &Path {
         &self.admin_kubeconfig

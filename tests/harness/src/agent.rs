@@ -1,6 +1,7 @@
 //! krane as a process.
 
 mod builder;
+mod in_pod;
 
 use std::{process::ExitStatus, time::Duration};
 
@@ -9,6 +10,8 @@ use tempfile::TempDir;
 use tokio::{process::Child, time::timeout};
 
 use crate::{Api, Failure, Log, Metrics, Outcome, eventually, http_get::get, limits};
+
+pub(crate) use in_pod::InPod;
 
 pub use builder::{AgentBuilder, KEEP_VARIABLE};
 

@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    Agent, CANARY, Failure, KEEP_VARIABLE, Outcome, World, eventually, free_ports::free_ports,
-    limits,
+    Agent, CANARY, Failure, KEEP_VARIABLE, Outcome, World, agent::InPod, eventually,
+    free_ports::free_ports, limits,
 };
 
 /// Release, namespace and, by the chart's rules, the name of everything.
 const KRANE: &str = "krane";
-/// Where a kubelet mounts the token of the API server; the kubeconfig stands in for it.
+/// Where a kubelet mounts what a pod needs to find the API server.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// The chart with values for a world, to be installed there.
@@ -115,7 +115,7 @@ impl<'a> Chart<'a> {
     }
 
     /// Starts krane as the pod's container says: its arguments and variables, the files of its volumes in a folder of
-    /// their own, the token of its ServiceAccount bound to this pod.
+    /// their own, and of its ServiceAccount what a kubelet mounts, bound to this pod, where krane looks for it.
     pub async fn start(&self, pod: &Pod) -> Outcome<Agent> {
         let mut folder = TempDir::with_prefix("krane-agent-")?;
         folder.disable_cleanup(std::env::var_os(KEEP_VARIABLE).is_some());
@@ -137,12 +137,20 @@ impl<'a> Chart<'a> {
         }
         let arguments: Vec<_> = container.args.iter().flatten().collect();
         let arguments: Vec<_> = arguments.iter().map(|text| here(text).into()).collect();
-        let kubeconfig = self
-            .world
-            .cluster()
-            .pod_kubeconfig(KRANE, &pod.name_any())
-            .await?;
-        let mut agent = self.world.agent().kubeconfig(&kubeconfig);
+        let (cluster, name) = (self.world.cluster(), pod.name_any());
+        let mut agent = if InPod::works() {
+            let account = folder.path().join("serviceaccount");
+            fs::create_dir(&account)?;
+            cluster.mount_account(KRANE, &name, &account).await?;
+            let port = cluster.api_port();
+            self.world.agent().in_pod(InPod { account, port })
+        } else {
+            eprintln!(
+                "no user namespaces here: krane gets a kubeconfig in the place of a pod's files"
+            );
+            let kubeconfig = cluster.pod_kubeconfig(KRANE, &name).await?;
+            self.world.agent().kubeconfig(&kubeconfig)
+        };
         for variable in container.env.iter().flatten() {
             agent = agent.variable(
                 &variable.name,

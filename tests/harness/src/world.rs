@@ -121,6 +121,7 @@ impl World {
         AgentBuilder {
             binary: self.binary.clone(),
             kubeconfig: self.kubeconfig.clone(),
+            pod: None,
             control_url: self.control.url(),
             token: self.control.token().to_owned(),
             process_group: self.cluster().process_group(),

@@ -11,6 +11,7 @@ use std::{
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use super::InPod;
 use crate::{Agent, Api, Log, Outcome, free_ports::free_ports, limits};
 
 /// Set: the folders of agents, with their logs, are kept.
@@ -21,6 +22,8 @@ pub const KEEP_VARIABLE: &str = "KRANE_TESTHARNESS_KEEP";
 pub struct AgentBuilder {
     pub(crate) binary: PathBuf,
     pub(crate) kubeconfig: PathBuf,
+    /// What it uses instead of the kubeconfig.
+    pub(crate) pod: Option<InPod>,
     pub(crate) control_url: String,
     pub(crate) token: String,
     /// The agent ends with this group.
@@ -50,6 +53,13 @@ impl AgentBuilder {
     #[must_use]
     pub fn kubeconfig(mut self, kubeconfig: &Path) -> Self {
         kubeconfig.clone_into(&mut self.kubeconfig);
+        self
+    }
+
+    /// Uses what a kubelet gives to a pod instead of a kubeconfig.
+    #[must_use]
+    pub(crate) fn in_pod(mut self, pod: InPod) -> Self {
+        self.pod = Some(pod);
         self
     }
 
@@ -86,12 +96,26 @@ impl AgentBuilder {
         [rpc_port, metrics_port, admin_port]: [u16; 3],
     ) -> Outcome<Agent> {
         let log = Log::new(folder.path().join("log"));
-        let mut command = Command::new(&self.binary);
+        let mut secrets = self.secrets.clone();
+        secrets.push(self.token.clone());
+        let mut command = match &self.pod {
+            Some(pod) => {
+                let words = pod.command(&self.binary);
+                let mut command = Command::new(&words[0]);
+                command.args(&words[1..]).args(arguments).env_clear();
+                command.envs(pod.variables());
+                secrets.push(fs::read_to_string(pod.account.join("token"))?);
+                command
+            }
+            None => {
+                let mut command = Command::new(&self.binary);
+                command.args(arguments).env_clear();
+                command.arg("--kubeconfig").arg(&self.kubeconfig);
+                secrets.extend(tokens(&fs::read_to_string(&self.kubeconfig)?));
+                command
+            }
+        };
         command
-            .args(arguments)
-            .arg("--kubeconfig")
-            .arg(&self.kubeconfig)
-            .env_clear()
             .env("RUST_BACKTRACE", "1")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .current_dir(folder.path())
@@ -103,9 +127,6 @@ impl AgentBuilder {
         for (key, value) in &self.settings {
             command.arg("--set").arg(format!("{key}={value}"));
         }
-        let mut secrets = self.secrets.clone();
-        secrets.push(self.token.clone());
-        secrets.extend(tokens(&fs::read_to_string(&self.kubeconfig)?));
         Ok(Agent {
             child: command.spawn()?,
             log,
