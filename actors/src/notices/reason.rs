@@ -156,6 +156,8 @@ pub(super) fn said(what: &Happening) -> Option<Said> {
         | Happening::ReportFailed { .. }
         | Happening::ReportsRecovered
         | Happening::BreakerOpened
+        | Happening::ApiServerLost { .. }
+        | Happening::ApiServerRecovered { .. }
         | Happening::ResyncChanged { .. }
         | Happening::Disowned { .. }
         | Happening::LeaseWon

@@ -150,6 +150,15 @@ fn tell(what: &Happening, view: &mut EventView) {
             view.level = Level::Warn;
             view.text += "control plane unreachable: calls pause until a probe succeeds";
         }
+        Happening::ApiServerLost { error, silent } => {
+            view.level = Level::Bad;
+            let silent = brief(*silent);
+            view.text = format!("the Kubernetes API has not answered for {silent}: {error}");
+        }
+        Happening::ApiServerRecovered { took } => {
+            let took = brief(*took);
+            view.text = format!("the Kubernetes API answers again, after {took}");
+        }
         Happening::ResyncChanged { key } => {
             view.object = Some(key.to_string());
             view.level = Level::Warn;

@@ -292,6 +292,41 @@ async fn the_newest_events_are_shown_and_the_rest_on_demand() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_outage_of_the_api_server_is_told_with_its_length() {
+    let world = World::new();
+    world.is_up();
+    let lost = Happening::ApiServerLost {
+        error: "connection refused".to_owned(),
+        silent: std::time::Duration::from_millis(5_600),
+    };
+    let recovered = Happening::ApiServerRecovered {
+        took: std::time::Duration::from_secs(34),
+    };
+    world.board.record(None, lost);
+    world.board.record(None, recovered);
+    let answer = world.json("/api/v1/events").await;
+    let told: Vec<_> = answer["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| {
+            (
+                event["level"].as_str().unwrap(),
+                event["text"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("good", "the Kubernetes API answers again, after 34.0 s"),
+        (
+            "bad",
+            "the Kubernetes API has not answered for 5.6 s: connection refused",
+        ),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_due_is_now() {
     let world = World::new();
     world.is_up();

@@ -1,12 +1,9 @@
 //! Whether the cluster can be seen at all. If not, all that is shown of it is old.
 
-use std::time::Duration;
+use krane_actors::outage::PATIENCE;
 
 use super::{Findings, Problem, many};
 use crate::admin::model::{BrokenWatchView, ControllerView, Level, Stamp};
-
-/// A watch that breaks and is back sooner is nothing to talk about.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Finds watches that do not work. Whether the API server answers nobody.
 pub(super) fn look(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) -> bool {
