@@ -164,6 +164,9 @@ fn headline(health: &told::Health, now: Now) -> String {
             mark(&problem.level),
             printable(&problem.what)
         );
+        if let Some(since) = problem.since {
+            let _ = writeln!(text, "  ├ since {}", now.ago(since));
+        }
         if let Some(why) = &problem.why {
             let _ = writeln!(text, "  ├ why   {}", printable(why));
         }
@@ -344,3 +347,6 @@ fn branch(actors: &[told::Actor], index: usize) -> String {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

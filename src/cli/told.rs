@@ -47,6 +47,7 @@ pub(super) struct Problem {
     pub(super) what: String,
     pub(super) why: Option<String>,
     pub(super) remedy: String,
+    pub(super) since: Option<Timestamp>,
     pub(super) next_try: Option<Timestamp>,
 }
 

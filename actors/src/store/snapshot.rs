@@ -55,6 +55,8 @@ pub struct ControllerSnapshot {
     pub stream: StreamMemory,
     /// Guards reports and questions.
     pub breaker: BreakerState,
+    /// Since when no report or question gets through, if one failed.
+    pub failing_since: Option<Moment>,
     /// Objects whose newest report is not delivered.
     pub undelivered: usize,
     /// Reports being sent.
@@ -132,6 +134,7 @@ impl Store {
                 held: memory.brake.held().clone(),
                 stream: memory.stream.clone(),
                 breaker: memory.breaker.state(),
+                failing_since: memory.breaker.failing_since(),
                 undelivered: memory.outbox.undelivered(),
                 reports_in_flight: memory.outbox.in_flight(),
                 last_resync: memory.last_resync.clone(),

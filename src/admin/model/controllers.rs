@@ -36,6 +36,8 @@ pub struct ControllerView {
     pub breaker: &'static str,
     /// When the next probe may go out.
     pub breaker_probe_at: Option<Stamp>,
+    /// Since when no call gets through, if one failed and none succeeded since.
+    pub breaker_since: Option<Stamp>,
     /// Objects whose newest report is not delivered.
     pub reports_undelivered: usize,
     /// Whether anything is reported about these objects.
@@ -116,6 +118,8 @@ pub struct StreamView {
     pub connected_since: Option<Stamp>,
     /// When it was last lost after being open.
     pub lost_at: Option<Stamp>,
+    /// Since when it is down, or could not be opened, if so.
+    pub down_since: Option<Stamp>,
     /// When the last message came.
     pub last_message_at: Option<Stamp>,
     /// gRPC code of its last end.
@@ -155,6 +159,8 @@ pub struct QuarantineView {
     pub reason: String,
     /// What to do.
     pub remedy: Option<String>,
+    /// The HTTP status of the API server's answer.
+    pub code: Option<String>,
     /// Attempts so far.
     pub attempts: u32,
     /// Since when it fails.
@@ -196,6 +202,7 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
             connected: stream.opened_at.is_some(),
             connected_since: stream.opened_at.map(|at| epoch.at(at)),
             lost_at: stream.lost_at.map(|at| epoch.at(at)),
+            down_since: stream.down_since.map(|at| epoch.at(at)),
             last_message_at: stream.last_item_at.map(|at| epoch.at(at)),
             last_end_code: end.map(|end| end.code),
             last_end: end.map(|end| end.message.clone()),
@@ -212,6 +219,7 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
             BreakerState::Open { probe_at } => Some(epoch.at(probe_at)),
             BreakerState::Closed | BreakerState::Probing => None,
         },
+        breaker_since: snapshot.failing_since.map(|at| epoch.at(at)),
         reports_undelivered: snapshot.undelivered,
         has_reports: snapshot.controller.has_reports(),
         reports_in_flight: snapshot.reports_in_flight,
@@ -263,6 +271,8 @@ pub(super) fn quarantine(trouble: &InTrouble, epoch: &Epoch) -> QuarantineView {
         field: trouble.trouble.field.clone(),
         reason: trouble.trouble.problem.clone(),
         remedy: trouble.trouble.remedy.clone(),
+        // Where no answer came there is none.
+        code: (trouble.trouble.code.filter(|code| *code > 0)).map(|code| code.to_string()),
         attempts: trouble.attempts,
         since: epoch.at(trouble.since),
         next_try: epoch.at(trouble.retry_at),

@@ -2,10 +2,12 @@
 
 mod api_server;
 mod headline;
+mod problem;
 
 use serde::Serialize;
 
 use self::headline::Headline;
+pub use self::problem::{Problem, ProblemKind};
 use super::{ActorView, ControllerView, LeaseView, Level, QuarantineView, Stamp, WorkloadView};
 
 /// Problems of one sort that are shown one by one.
@@ -26,23 +28,6 @@ pub struct HealthSummary {
     pub more: usize,
     /// Whether this process writes or stands by; nothing when no lease is in use.
     pub lease: Option<LeaseView>,
-}
-
-/// Something that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// How bad.
-    pub level: Level,
-    /// What.
-    pub what: String,
-    /// Why.
-    pub why: Option<String>,
-    /// What to do.
-    pub remedy: String,
-    /// When krane tries again by itself.
-    pub next_try: Option<Stamp>,
-    /// The part of the page with more about it.
-    pub part: &'static str,
 }
 
 /// What becomes of writes.
@@ -78,13 +63,11 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     if !inputs.is_live {
         findings.headline.say(Level::Bad, "the root is stuck");
         findings.add(Problem {
-            level: Level::Bad,
             what: "The root's own loop does not turn".to_owned(),
-            why: None,
             remedy: "the liveness probe restarts this process; report a defect with its log"
                 .to_owned(),
-            next_try: None,
             part: "tree",
+            ..Problem::of(ProblemKind::RootStuck, Level::Bad)
         });
     }
     actors(inputs.tree, &mut findings);
@@ -109,12 +92,10 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
             .headline
             .say(Level::Warn, "writes are switched off");
         findings.add(Problem {
-            level: Level::Warn,
             what: "Writes are switched off".to_owned(),
             why: Some("safety.writes is \"off\": krane only looks and reports".to_owned()),
             remedy: "set safety.writes to \"on\" to go on".to_owned(),
-            next_try: None,
-            part: "controllers",
+            ..Problem::of(ProblemKind::WritesOff, Level::Warn)
         });
     }
     findings
@@ -196,8 +177,12 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
             restarting += 1;
             "it starts again by itself"
         };
+        let kind = if actor.parked {
+            ProblemKind::ActorParked
+        } else {
+            ProblemKind::ActorRestarting
+        };
         findings.add(Problem {
-            level: actor.level,
             what: if actor.parked {
                 format!("{} is parked after too many failures", upper_first(&name))
             } else {
@@ -205,8 +190,12 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
             },
             why,
             remedy: remedy.to_owned(),
+            since: Some(actor.since),
             next_try: actor.until,
+            name: Some(actor.path.clone()),
+            code: actor.last_error.as_ref().map(|error| error.kind.to_owned()),
             part: "tree",
+            ..Problem::of(kind, actor.level).about(actor.controller)
         });
     }
     findings
@@ -222,15 +211,13 @@ fn election(lease: &LeaseView, findings: &mut Findings) {
         .headline
         .say(Level::Warn, "the lease cannot be reached");
     findings.add(Problem {
-        level: Level::Warn,
         what: "The Lease cannot be read or written".to_owned(),
         why: Some(trouble.clone()),
         remedy:
             "check the API server and krane's Role for leases in its own namespace; without the \
                  lease this process does not write"
                 .to_owned(),
-        next_try: None,
-        part: "controllers",
+        ..Problem::of(ProblemKind::LeaseUnreachable, Level::Warn)
     });
 }
 
@@ -256,13 +243,13 @@ fn listing(controller: &ControllerView, tree: &[ActorView], findings: &mut Findi
                 .headline
                 .say(Level::Bad, "the cluster cannot be read");
             findings.add(Problem {
-                level: Level::Bad,
                 what: format!("{name} could not list the cluster's objects"),
                 why: Some(error.text.clone()),
                 remedy: "check the API server and krane's ClusterRole; krane tries again by itself"
                     .to_owned(),
+                since: actor.map(|actor| actor.since),
                 next_try: actor.and_then(|actor| actor.until),
-                part: "controllers",
+                ..Problem::of(ProblemKind::ClusterUnread, Level::Bad).about(Some(name))
             });
         }
     }
@@ -279,7 +266,6 @@ fn connections(controller: &ControllerView, findings: &mut Findings) {
             .headline
             .of(Level::Warn, name, "has no stream", "have no stream");
         findings.add(Problem {
-            level: Level::Warn,
             what: format!("The desired-state stream of {name} is not open"),
             why: Some(code.map_or_else(
                 || "it is being opened again".to_owned(),
@@ -290,21 +276,22 @@ fn connections(controller: &ControllerView, findings: &mut Findings) {
                 None => "nothing yet; krane connects by itself, what runs goes on running",
             }
             .to_owned(),
-            next_try: None,
-            part: "controllers",
+            since: stream.down_since,
+            code: code.map(str::to_owned),
+            ..Problem::of(ProblemKind::StreamDown, Level::Warn).about(Some(name))
         });
     }
     if controller.breaker != "closed" {
         let words = "cannot reach the control plane";
         findings.headline.of(Level::Warn, name, words, words);
         findings.add(Problem {
-            level: Level::Warn,
             what: format!("Reports and questions of {name} pause"),
             why: Some("calls to the control plane failed five times in a row".to_owned()),
             remedy: "check the control plane and the way to it; nothing is lost, reports wait"
                 .to_owned(),
+            since: controller.breaker_since,
             next_try: controller.breaker_probe_at,
-            part: "controllers",
+            ..Problem::of(ProblemKind::CallsPaused, Level::Warn).about(Some(name))
         });
     }
 }
@@ -349,11 +336,16 @@ fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mu
     findings
         .headline
         .count(Level::Warn, count, "object", "on hold");
-    for group in [aside, forbidden, retried, held] {
+    let groups = [
+        (ProblemKind::Quarantined, aside),
+        (ProblemKind::Misconfigured, forbidden),
+        (ProblemKind::Retrying, retried),
+        (ProblemKind::Held, held),
+    ];
+    for (kind, group) in groups {
         findings.more += group.len().saturating_sub(SHOWN);
         for trouble in group.into_iter().take(SHOWN) {
             findings.add(Problem {
-                level: trouble.level,
                 what: match trouble.version {
                     Some(version) => format!("{}, version {version}", trouble.object),
                     None => trouble.object.clone(),
@@ -363,8 +355,11 @@ fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mu
                     .remedy
                     .clone()
                     .unwrap_or_else(|| "it is retried".to_owned()),
+                since: Some(trouble.since),
                 next_try: Some(trouble.next_try),
-                part: "controllers",
+                name: Some(trouble.object.clone()),
+                code: trouble.code.clone(),
+                ..Problem::of(kind, trouble.level).about(Some(controller.name))
             });
         }
     }
@@ -374,7 +369,6 @@ fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mu
             .headline
             .count(Level::Bad, deletes, "delete", "held");
         findings.add(Problem {
-            level: Level::Bad,
             what: format!(
                 "The control plane does not know {} any more",
                 many(deletes, "object")
@@ -383,8 +377,7 @@ fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mu
             remedy: "find out whether the control plane lost them; if they are really unwanted, \
                      have it send delete states, or let them go with krane allow-deletes"
                 .to_owned(),
-            next_try: None,
-            part: "controllers",
+            ..Problem::of(ProblemKind::DeletesHeld, Level::Bad).about(Some(controller.name))
         });
     }
 }
@@ -400,12 +393,10 @@ fn reports(workloads: &[WorkloadView], findings: &mut Findings) {
             .headline
             .count(Level::Warn, refused, "report", "refused");
         findings.add(Problem {
-            level: Level::Warn,
             what: format!("The control plane refuses {}", many(refused, "report")),
-            why: None,
             remedy: "look at the control plane's log; krane sends them again".to_owned(),
-            next_try: None,
             part: "workloads",
+            ..Problem::of(ProblemKind::ReportsRefused, Level::Warn)
         });
     }
 }

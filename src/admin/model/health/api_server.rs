@@ -2,7 +2,7 @@
 
 use krane_actors::outage::PATIENCE;
 
-use super::{Findings, Problem, many};
+use super::{Findings, Problem, ProblemKind, many};
 use crate::admin::model::{BrokenWatchView, ControllerView, Level, Stamp};
 
 /// Finds watches that do not work. Whether the API server answers nobody.
@@ -62,7 +62,6 @@ fn away(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) {
     let words = "the Kubernetes API does not answer";
     findings.headline.say(Level::Bad, words);
     findings.add(Problem {
-        level: Level::Bad,
         what: "The Kubernetes API does not answer".to_owned(),
         why: Some(format!(
             "{}; what is shown of the cluster is as of {} UTC{waiting}",
@@ -71,8 +70,8 @@ fn away(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) {
         )),
         remedy: "check the API server and the way to it; krane keeps trying, nothing is lost"
             .to_owned(),
-        next_try: None,
-        part: "controllers",
+        since: Some(first.since),
+        ..Problem::of(ProblemKind::ApiServerAway, Level::Bad)
     });
 }
 
@@ -89,7 +88,6 @@ fn some_broken(controller: &ControllerView, now: Stamp, findings: &mut Findings)
     findings.headline.say(Level::Bad, words);
     let kinds: Vec<&str> = broken.iter().map(|watch| watch.kind).collect();
     findings.add(Problem {
-        level: Level::Bad,
         what: format!("{name} does not see changes of {}", kinds.join(", ")),
         why: Some(format!(
             "{}; what is shown of them is as of {} UTC",
@@ -102,8 +100,9 @@ fn some_broken(controller: &ControllerView, now: Stamp, findings: &mut Findings)
             "check the API server and the way to it; krane keeps trying, nothing is lost"
         }
         .to_owned(),
-        next_try: None,
-        part: "controllers",
+        since: Some(first.since),
+        name: Some(kinds.join(", ")),
+        ..Problem::of(ProblemKind::WatchBroken, Level::Bad).about(Some(name))
     });
 }
 
