@@ -1,6 +1,7 @@
 //! How krane is doing in one sentence, and what to do about what is wrong.
 
 mod api_server;
+mod control_plane;
 mod headline;
 mod problem;
 
@@ -72,11 +73,12 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     }
     actors(inputs.tree, &mut findings);
     let is_away = api_server::look(inputs.controllers, inputs.now, &mut findings);
+    if !inputs.is_standby() {
+        let listed: Vec<_> = inputs.controllers.iter().filter(|it| it.listed).collect();
+        control_plane::look(&listed, inputs.now, &mut findings);
+    }
     for controller in inputs.controllers {
         listing(controller, inputs.tree, &mut findings);
-        if controller.listed && !inputs.is_standby() {
-            connections(controller, &mut findings);
-        }
         troubles(controller, is_away, &mut findings);
     }
     reports(inputs.workloads, &mut findings);
@@ -252,60 +254,6 @@ fn listing(controller: &ControllerView, tree: &[ActorView], findings: &mut Findi
                 ..Problem::of(ProblemKind::ClusterUnread, Level::Bad).about(Some(name))
             });
         }
-    }
-}
-
-fn connections(controller: &ControllerView, findings: &mut Findings) {
-    let name = controller.name;
-    let stream = &controller.stream;
-    // One that was open since its last end is down for another reason, which nobody told yet.
-    let code = stream.last_end_code.filter(|_| !stream.was_open_since);
-    if !stream.connected && (code.is_some() || stream.was_open_since) {
-        let last_end = stream.last_end.as_deref().unwrap_or_default();
-        findings
-            .headline
-            .of(Level::Warn, name, "has no stream", "have no stream");
-        findings.add(Problem {
-            what: format!("The desired-state stream of {name} is not open"),
-            why: Some(code.map_or_else(
-                || "it is being opened again".to_owned(),
-                |code| format!("{code}: {last_end}"),
-            )),
-            remedy: match code {
-                Some(code) => stream_remedy(code, stream.last_end_oversize),
-                None => "nothing yet; krane connects by itself, what runs goes on running",
-            }
-            .to_owned(),
-            since: stream.down_since,
-            code: code.map(str::to_owned),
-            ..Problem::of(ProblemKind::StreamDown, Level::Warn).about(Some(name))
-        });
-    }
-    if controller.breaker != "closed" {
-        let words = "cannot reach the control plane";
-        findings.headline.of(Level::Warn, name, words, words);
-        findings.add(Problem {
-            what: format!("Reports and questions of {name} pause"),
-            why: Some("calls to the control plane failed five times in a row".to_owned()),
-            remedy: "check the control plane and the way to it; nothing is lost, reports wait"
-                .to_owned(),
-            since: controller.breaker_since,
-            next_try: controller.breaker_probe_at,
-            ..Problem::of(ProblemKind::CallsPaused, Level::Warn).about(Some(name))
-        });
-    }
-}
-
-fn stream_remedy(code: &str, is_oversize: bool) -> &'static str {
-    if is_oversize {
-        return "replace the message that is over the size limit by a smaller one";
-    }
-    match code {
-        "unauthenticated" | "permission_denied" => {
-            "check control.token; krane reads it again at every try"
-        }
-        "unimplemented" => "check that control.url names the control plane",
-        _ => "check the control plane; krane connects again by itself, what runs goes on running",
     }
 }
 

@@ -49,6 +49,8 @@ pub enum ProblemKind {
     WatchBroken,
     /// The first lists of the cluster failed.
     ClusterUnread,
+    /// The control plane does not answer.
+    ControlPlaneAway,
     /// A desired-state stream is not open.
     StreamDown,
     /// Reports and questions do not get through.
@@ -116,6 +118,7 @@ mod tests {
             Kind::ApiServerAway,
             Kind::WatchBroken,
             Kind::ClusterUnread,
+            Kind::ControlPlaneAway,
             Kind::StreamDown,
             Kind::CallsPaused,
             Kind::Quarantined,
