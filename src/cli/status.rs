@@ -190,6 +190,7 @@ fn controllers_table(told: &told::Controllers, now: Now) -> String {
         "LAG",
         "WORK",
         "SET ASIDE",
+        "ON HOLD",
         "BREAKER",
         "REPORTS",
         "RESYNC",
@@ -217,7 +218,8 @@ fn controllers_table(told: &told::Controllers, now: Now) -> String {
             format!("{} of {}", it.cursor, it.newest),
             it.lag.to_string(),
             format!("{} at work, {} queued", it.in_flight, it.queued),
-            it.quarantined.to_string(),
+            it.quarantined.saturating_sub(it.on_hold).to_string(),
+            it.on_hold.to_string(),
             it.breaker.clone(),
             reports,
             resync.map_or_else(
@@ -249,7 +251,9 @@ fn workloads_table(workloads: &[&told::Workload], now: Now) -> String {
             None if it.ready > 0 => it.ready.to_string(),
             None => "–".to_owned(),
         };
-        let next = it.until.map(|at| format!(", next try {}", now.until(at)));
+        let next = it
+            .next_try
+            .map(|at| format!(", next try {}", now.until(at)));
         table.row([
             mark(&it.level).to_owned(),
             it.kind.clone(),
@@ -302,7 +306,7 @@ impl Tree {
                 }
             };
             let strategy = actor.strategy.as_ref().map(|it| format!(" ({it})"));
-            let state = match actor.until {
+            let state = match actor.starts_at {
                 Some(at) => format!("{}, starts again {}", actor.state, now.until(at)),
                 None => actor.state.clone(),
             };

@@ -72,6 +72,8 @@ pub(super) struct Controller {
     pub(super) queued: usize,
     pub(super) in_flight: usize,
     pub(super) quarantined: usize,
+    #[serde(default)]
+    pub(super) on_hold: usize,
     pub(super) stream: Stream,
     pub(super) breaker: String,
     pub(super) has_reports: bool,
@@ -111,7 +113,7 @@ pub(super) struct Workload {
     pub(super) level: String,
     pub(super) why: Option<String>,
     pub(super) remedy: Option<String>,
-    pub(super) until: Option<Timestamp>,
+    pub(super) next_try: Option<Timestamp>,
     pub(super) replicas: Option<u32>,
     pub(super) ready: usize,
 }
@@ -131,7 +133,7 @@ pub(super) struct Actor {
     pub(super) state: String,
     pub(super) level: String,
     pub(super) since: Timestamp,
-    pub(super) until: Option<Timestamp>,
+    pub(super) starts_at: Option<Timestamp>,
     pub(super) restarts: u64,
     pub(super) mailbox: Option<Mailbox>,
     pub(super) last_error: Option<ActorError>,
@@ -186,7 +188,7 @@ pub(super) struct ChainStep {
     pub(super) at: Option<Timestamp>,
     pub(super) level: String,
     pub(super) text: String,
-    pub(super) until: Option<Timestamp>,
+    pub(super) next_try: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -195,6 +197,7 @@ pub(super) struct Part {
     pub(super) state: String,
     pub(super) level: String,
     pub(super) why: Option<String>,
+    pub(super) hold_ends: Option<Timestamp>,
     pub(super) differences: Vec<Difference>,
     pub(super) foreign: Vec<Foreign>,
 }

@@ -46,8 +46,10 @@ pub struct ControllerView {
     pub reports_in_flight: usize,
     /// What cannot be brought about, the worst first; at most 500.
     pub quarantine: Vec<QuarantineView>,
-    /// All of it.
+    /// All of it, what is on hold included.
     pub quarantined: usize,
+    /// Of these, objects that a person put on hold.
+    pub on_hold: usize,
     /// Objects whose deletion is held.
     pub deletes_held: Vec<String>,
     /// The last pass over all objects.
@@ -62,6 +64,22 @@ pub struct ControllerView {
     pub kinds_missing: Vec<&'static str>,
     /// The watches of the cluster.
     pub watches: WatchesView,
+}
+
+impl ControllerView {
+    /// What is set aside or waits, and what a person put on hold: each with how many there are.
+    pub fn aside_and_held(&self) -> [(&'static str, Vec<&QuarantineView>, usize); 2] {
+        let is_held = |it: &&QuarantineView| it.kind == TroubleKind::Held.name();
+        let (held, aside) = self.quarantine.iter().partition(is_held);
+        [
+            (
+                "Set aside or waiting",
+                aside,
+                self.quarantined - self.on_hold,
+            ),
+            ("On hold", held, self.on_hold),
+        ]
+    }
 }
 
 /// The watches of a controller, one per kind.
@@ -229,6 +247,7 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
             .map(|trouble| quarantine(trouble, epoch))
             .collect(),
         quarantined: snapshot.trouble_count,
+        on_hold: snapshot.on_hold,
         deletes_held: snapshot.held.iter().map(ToString::to_string).collect(),
         resync: snapshot.last_resync.as_ref().map(|pass| ResyncView {
             ended_at: epoch.at(pass.ended_at),

@@ -158,7 +158,7 @@ fn calm(inputs: &Inputs<'_>) -> (Level, String) {
 
 fn actors(tree: &[ActorView], findings: &mut Findings) {
     let mut restarting = 0;
-    for actor in tree.iter().filter(|actor| actor.until.is_some()) {
+    for actor in tree.iter().filter(|actor| actor.starts_at.is_some()) {
         let is_unprepared = actor
             .last_error
             .as_ref()
@@ -193,7 +193,7 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
             why,
             remedy: remedy.to_owned(),
             since: Some(actor.since),
-            next_try: actor.until,
+            next_try: actor.starts_at,
             name: Some(actor.path.clone()),
             code: actor.last_error.as_ref().map(|error| error.kind.to_owned()),
             part: "tree",
@@ -250,7 +250,7 @@ fn listing(controller: &ControllerView, tree: &[ActorView], findings: &mut Findi
                 remedy: "check the API server and krane's ClusterRole; krane tries again by itself"
                     .to_owned(),
                 since: actor.map(|actor| actor.since),
-                next_try: actor.and_then(|actor| actor.until),
+                next_try: actor.and_then(|actor| actor.starts_at),
                 ..Problem::of(ProblemKind::ClusterUnread, Level::Bad).about(Some(name))
             });
         }

@@ -36,6 +36,8 @@ pub struct ActorView {
     /// Since when that is handled.
     pub handling_since: Option<Stamp>,
     /// When it starts again.
+    pub starts_at: Option<Stamp>,
+    /// The same, under its older name.
     pub until: Option<Stamp>,
     /// The message that last woke it.
     pub last_message: Option<&'static str>,
@@ -173,7 +175,8 @@ impl Walk<'_> {
             since: epoch.at(status.since),
             handling,
             handling_since,
-            until: until(&status.activity, epoch),
+            starts_at: starts_at(&status.activity, epoch),
+            until: starts_at(&status.activity, epoch),
             last_message: status.last_message,
             last_result: last_result(&status),
             handled: status.handled,
@@ -230,7 +233,7 @@ fn level(status: &ActorStatus) -> Level {
     }
 }
 
-fn until(activity: &Activity, epoch: &Epoch) -> Option<Stamp> {
+fn starts_at(activity: &Activity, epoch: &Epoch) -> Option<Stamp> {
     match activity {
         Activity::Restarting { until } | Activity::Parked { until } => Some(epoch.at(*until)),
         Activity::Starting
