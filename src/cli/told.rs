@@ -135,6 +135,8 @@ pub(super) struct Actor {
     pub(super) since: Timestamp,
     pub(super) starts_at: Option<Timestamp>,
     pub(super) restarts: u64,
+    #[serde(default)]
+    pub(super) watches_broken: usize,
     pub(super) mailbox: Option<Mailbox>,
     pub(super) last_error: Option<ActorError>,
 }

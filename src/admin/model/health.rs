@@ -10,6 +10,7 @@ use serde::Serialize;
 use self::headline::Headline;
 pub use self::problem::{Problem, ProblemKind};
 use super::{ActorView, ControllerView, LeaseView, Level, QuarantineView, Stamp, WorkloadView};
+use crate::words::many;
 
 /// Problems of one sort that are shown one by one.
 const SHOWN: usize = 8;
@@ -346,15 +347,6 @@ fn reports(workloads: &[WorkloadView], findings: &mut Findings) {
             part: "workloads",
             ..Problem::of(ProblemKind::ReportsRefused, Level::Warn)
         });
-    }
-}
-
-/// A number and its noun.
-fn many(count: usize, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
     }
 }
 

@@ -61,6 +61,8 @@ pub struct ActorView {
     pub last_error: Option<ErrorView>,
     /// The breaker of the controller that begins here.
     pub breaker: Option<&'static str>,
+    /// Watches to the API server that do not work at present, of the actor that follows them.
+    pub watches_broken: usize,
 }
 
 /// A mailbox.
@@ -162,16 +164,28 @@ impl Walk<'_> {
             | Activity::Parked { .. }
             | Activity::Stopped => (None, None),
         };
+        let controller = facts.and_then(|facts| facts.controller);
+        let snapshot = |whose: Option<Controller>| {
+            let mut all = self.snapshots.iter();
+            all.find(|snapshot| Some(snapshot.controller) == whose)
+        };
+        // It waits for news as it should: that none comes is no matter of its own state.
+        let watches_broken = match (node.name, snapshot(controller)) {
+            ("watch", Some(snapshot)) => snapshot.broken_watches.len(),
+            _ => 0,
+        };
+        let level = match watches_broken {
+            0 => level(&status),
+            _ => level(&status).max(Level::Warn),
+        };
         ActorView {
             path,
             name: node.name,
             depth,
             strategy,
-            controller: facts
-                .and_then(|facts| facts.controller)
-                .map(Controller::name),
+            controller: controller.map(Controller::name),
             state: state_name(&status.activity),
-            level: level(&status),
+            level,
             since: epoch.at(status.since),
             handling,
             handling_since,
@@ -196,11 +210,10 @@ impl Walk<'_> {
                 kind: failure.kind,
                 text: failure.text.to_string(),
             }),
-            breaker: begins.and_then(|controller| {
-                let mut ours = self.snapshots.iter();
-                let ours = ours.find(|snapshot| snapshot.controller == controller)?;
-                Some(breaker_name(ours.breaker))
-            }),
+            breaker: begins
+                .and_then(|begins| snapshot(Some(begins)))
+                .map(|ours| breaker_name(ours.breaker)),
+            watches_broken,
         }
     }
 }

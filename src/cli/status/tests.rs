@@ -18,6 +18,15 @@ fn health(problem: &Value) -> told::Health {
 }
 
 #[test]
+fn a_tree_is_followed_like_a_status() {
+    use clap::Parser as _;
+    for verb in ["status", "tree"] {
+        let parsed = crate::cli::Cli::try_parse_from(["krane", verb, "-w"]);
+        assert!(parsed.is_ok(), "{verb}");
+    }
+}
+
+#[test]
 fn a_problem_says_since_when_why_and_what_to_do() {
     let health = health(&json!({
         "level": "bad", "what": "shop/web, version 7", "why": "the image is none",

@@ -2,8 +2,9 @@
 
 use krane_actors::outage::PATIENCE;
 
-use super::{Findings, Problem, ProblemKind, many};
+use super::{Findings, Problem, ProblemKind};
 use crate::admin::model::{BrokenWatchView, ControllerView, Level, Stamp};
+use crate::words::many;
 
 /// Finds watches that do not work. Whether the API server answers nobody.
 pub(super) fn look(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) -> bool {
@@ -22,7 +23,7 @@ pub(super) fn look(controllers: &[ControllerView], now: Stamp, findings: &mut Fi
 pub(super) fn broken_just_now(controllers: &[ControllerView]) -> Option<String> {
     let all = || controllers.iter().flat_map(|it| &it.watches.broken);
     let first = all().map(|watch| watch.since).min()?;
-    let watches = many_watches(all().count());
+    let watches = many(all().count(), "watch");
     Some(format!(
         "{watches} broken since {} UTC, krane reconnects",
         first.clock()
@@ -84,7 +85,7 @@ fn some_broken(controller: &ControllerView, now: Stamp, findings: &mut Findings)
     let broken = broken(controller, now);
     let Some(first) = broken.first() else { return };
     let name = controller.name;
-    let words = format!("{} of {name} broken", many_watches(broken.len()));
+    let words = format!("{} of {name} broken", many(broken.len(), "watch"));
     findings.headline.say(Level::Bad, words);
     let kinds: Vec<&str> = broken.iter().map(|watch| watch.kind).collect();
     findings.add(Problem {
@@ -104,11 +105,4 @@ fn some_broken(controller: &ControllerView, now: Stamp, findings: &mut Findings)
         name: Some(kinds.join(", ")),
         ..Problem::of(ProblemKind::WatchBroken, Level::Bad).about(Some(name))
     });
-}
-
-fn many_watches(count: usize) -> String {
-    match count {
-        1 => "1 watch".to_owned(),
-        _ => format!("{count} watches"),
-    }
 }
