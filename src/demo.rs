@@ -252,6 +252,9 @@ async fn story(play: &Play<'_>, seed: u64, length: Option<Duration>) -> Result<b
             break;
         }
         play.stage.undisturbed().await;
+        if play.stage.is_looked_at(Instant::now()) {
+            play.leave_alone().await?;
+        }
         if act.is_outage() && play.stage.is_resting() {
             play.rest().await?;
         }

@@ -167,6 +167,8 @@ def a_bad_state_is_explained(page, demo):
     problem = page.locator(".problem.bad", has_text=event["object"])
     expect(problem).to_contain_text("What to do", timeout=PATIENCE)
     expect(page.locator(".sentence")).to_contain_text("set aside", timeout=PATIENCE)
+    expect(page.locator("#said")).to_contain_text("the story rests for a minute")
+    expect(page.locator(".story .now")).to_contain_text("rests", timeout=PATIENCE)
     page.get_by_role("button", name="Restore").click()
     expect(problem).to_have_count(0, timeout=PATIENCE)
     step("a bad state is set aside, explained with what to do, and replaced")
