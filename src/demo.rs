@@ -308,6 +308,9 @@ async fn acts(
             break;
         }
         play.stage.undisturbed().await;
+        if play.stage.is_looked_at(Instant::now()) {
+            play.leave_alone().await?;
+        }
         if act.is_outage() && play.stage.is_resting() {
             play.rest().await?;
         }

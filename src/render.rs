@@ -1,6 +1,9 @@
 //! `krane render`: the manifests that krane would write for given states, without a cluster.
 
-use std::fmt;
+mod input;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use krane_actors::ports::Answer;
 use krane_domain::desired::Change;
@@ -8,25 +11,17 @@ use krane_domain::ids::{Controller, SharedKey};
 use krane_domain::invalid::Invalid;
 use krane_domain::kinds::{self, Desired, Member, Rules};
 use krane_domain::object::{LiveObject, Rendered, Resource};
-use krane_proto::ctrl::v1::{CiliumNetworkPolicyState, DeploymentState, SentinelState};
 use prost::Message;
-use serde::Deserialize;
-use serde::de::Error as _;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use self::input::{Given, Input};
 use crate::edge::wire::Wire;
 
-/// States by kind, each as protobuf's JSON writes it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct Input {
-    deployments: Vec<DeploymentState>,
-    sentinels: Vec<SentinelState>,
-    cilium_network_policies: Vec<CiliumNetworkPolicyState>,
-}
+pub use self::input::{Fault, FaultKind, Place};
+
+/// An input that can be rendered, as help and docs show it.
+pub const EXAMPLE: &str = include_str!("render/example.json");
 
 /// Manifests, in the order in which they would be written.
 #[derive(Clone, Debug, Default)]
@@ -40,47 +35,26 @@ pub struct Manifests {
 /// Why nothing is rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// The input is not what was expected.
+    /// The input is no JSON, or no object.
     #[error("the states cannot be read")]
     Input(#[source] serde_json::Error),
-    /// States that krane would set aside.
-    #[error("{} of the states would be set aside", .0.len())]
-    Invalid(Vec<InvalidState>),
-}
-
-/// A state that krane would set aside.
-#[derive(Debug)]
-pub struct InvalidState {
-    /// Which: `deployments[2]`.
-    pub place: String,
-    /// Why, with a remedy.
-    pub invalid: Invalid,
-}
-
-impl fmt::Display for InvalidState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.invalid)
-    }
+    /// States that cannot be read, or that krane would set aside; all of them.
+    #[error("{} in the input", crate::words::many(.0.len(), "fault"))]
+    Faults(Vec<Fault>),
 }
 
 /// Renders every state of the text.
 pub fn render(text: &str, rules: &Rules) -> Result<Manifests, RenderError> {
-    // A list would be taken for the fields in their order.
-    if !text.trim_start().starts_with('{') {
-        let problem = "must be an object, such as {\"deployments\": []}";
-        return Err(RenderError::Input(serde_json::Error::custom(problem)));
-    }
-    let input: Input = serde_json::from_str(text).map_err(RenderError::Input)?;
+    let mut input = input::read(text).map_err(RenderError::Input)?;
     let mut all = Collected {
         rules,
         rendered: Vec::new(),
         members: BTreeMap::new(),
-        invalid: Vec::new(),
+        faults: std::mem::take(&mut input.faults),
     };
-    all.take(Controller::Deployments, "deployments", &input.deployments);
-    all.take(Controller::Sentinels, "sentinels", &input.sentinels);
-    let policies = &input.cilium_network_policies;
-    all.take(Controller::Cilium, "ciliumNetworkPolicies", policies);
+    all.take(Controller::Deployments, &input, &input.deployments);
+    all.take(Controller::Sentinels, &input, &input.sentinels);
+    all.take(Controller::Cilium, &input, &input.policies);
     all.finish()
 }
 
@@ -88,30 +62,47 @@ struct Collected<'a> {
     rules: &'a Rules,
     rendered: Vec<Rendered>,
     members: BTreeMap<SharedKey, Vec<Member>>,
-    invalid: Vec<InvalidState>,
+    faults: Vec<Fault>,
 }
 
 impl Collected<'_> {
-    fn take(&mut self, controller: Controller, name: &str, states: &[impl Message]) {
+    fn take<'a, S: Message + DeserializeOwned>(
+        &mut self,
+        controller: Controller,
+        input: &Input<'a>,
+        states: &[Given<'a, S>],
+    ) {
         let wire = Wire::new("", "", controller, Arc::new(self.rules.clone()));
-        for (number, state) in states.iter().enumerate() {
-            // The same reader as for what the control plane sends.
-            let answer = wire.answer(&state.encode_to_vec().into());
-            let change = match answer {
-                Answer::State { change, .. } => change,
-                Answer::NotFound | Answer::Empty => Err(Invalid::new(
-                    "state",
-                    "names no object",
-                    "write `apply` or `delete` with k8sNamespace and k8sName",
-                )),
-            };
-            match change {
+        let sample = sample(controller);
+        for given in states {
+            match read(&wire, &given.state) {
                 Ok(Change::Apply(desired)) => self.add(&desired),
                 Ok(Change::Delete) => {}
-                Err(invalid) => self.invalid.push(InvalidState {
-                    place: format!("{name}[{number}]"),
-                    invalid,
-                }),
+                Err(invalid) => self.refuse(&wire, &sample, input, given, invalid),
+            }
+        }
+    }
+
+    /// Notes what is wrong with a state. Its reader stops at the first thing, so that it reads on as
+    /// if that was mended.
+    fn refuse<'a, S: Message + DeserializeOwned>(
+        &mut self,
+        wire: &Wire,
+        sample: &Value,
+        input: &Input<'a>,
+        given: &Given<'a, S>,
+        first: Invalid,
+    ) {
+        let mut wrong: Vec<String> = Vec::new();
+        let mut next = Some(first);
+        while let Some(invalid) = next.take() {
+            let field = invalid.field.split(['.', '[']).next().unwrap_or_default();
+            let is_new = !wrong.iter().any(|known| known == field);
+            wrong.push(field.to_owned());
+            if is_new {
+                self.faults.push(input.invalid(given, invalid));
+                let mended = Input::mended(given, &wrong, sample);
+                next = mended.and_then(|state: S| read(wire, &state).err());
             }
         }
     }
@@ -135,8 +126,11 @@ impl Collected<'_> {
     }
 
     fn finish(mut self) -> Result<Manifests, RenderError> {
-        if !self.invalid.is_empty() {
-            return Err(RenderError::Invalid(self.invalid));
+        if !self.faults.is_empty() {
+            // In the order of the file.
+            let place = |fault: &Fault| (fault.place.line, fault.place.column);
+            self.faults.sort_by_key(place);
+            return Err(RenderError::Faults(self.faults));
         }
         for (key, mut members) in std::mem::take(&mut self.members) {
             members.sort();
@@ -163,6 +157,24 @@ impl Collected<'_> {
         }
         Ok(manifests)
     }
+}
+
+/// The same reader as for what the control plane sends.
+fn read(wire: &Wire, state: &impl Message) -> Result<Change, Invalid> {
+    match wire.answer(&state.encode_to_vec().into()) {
+        Answer::State { change, .. } => change,
+        Answer::NotFound | Answer::Empty => Err(Invalid::new(
+            "state",
+            "names no object",
+            "write `apply` or `delete` with k8sNamespace and k8sName",
+        )),
+    }
+}
+
+/// Fields of a state that is well.
+fn sample(controller: Controller) -> Value {
+    let example: Value = serde_json::from_str(EXAMPLE).unwrap_or_default();
+    example[controller.name()][0]["apply"].clone()
 }
 
 /// The object as if it were in a cluster, for what hangs on it.

@@ -31,6 +31,7 @@ pub use flat::Misspelt;
 pub use keys::{KEYS, Key};
 pub use kind::Kind;
 pub use layer::{DEFAULT_TOML, FlagValue};
+pub(crate) use nearest::nearest;
 pub use problem::{InvalidSettings, Problem, ProblemKind};
 pub use raw::Origin;
 pub use secret::{SecretError, SecretSource};

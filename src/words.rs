@@ -53,6 +53,16 @@ pub(crate) fn brief(time: Duration) -> String {
     }
 }
 
+/// A number and its noun.
+pub(crate) fn many(count: usize, noun: &str) -> String {
+    let ending = match count {
+        1 => "",
+        _ if noun.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{count} {noun}{ending}")
+}
+
 /// Cuts a text to [`LONGEST_MESSAGE`] bytes, at a character.
 pub(crate) fn cut(mut text: String) -> String {
     if text.len() > LONGEST_MESSAGE {
@@ -66,7 +76,7 @@ pub(crate) fn cut(mut text: String) -> String {
 mod tests {
     use std::io;
 
-    use super::{LONGEST_MESSAGE, chain, cut, described, printable};
+    use super::{LONGEST_MESSAGE, chain, cut, described, many, printable};
 
     #[derive(Debug, thiserror::Error)]
     #[error("{words}")]
@@ -92,6 +102,14 @@ mod tests {
         let cut = cut("ä".repeat(LONGEST_MESSAGE));
         assert_eq!(cut.len(), LONGEST_MESSAGE + '…'.len_utf8());
         assert!(cut.ends_with("ä…"), "{cut}");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        let told = [0, 1, 2].map(|count| many(count, "watch"));
+        assert_eq!(told, ["0 watches", "1 watch", "2 watches"]);
+        assert_eq!(many(1, "failed attempt"), "1 failed attempt");
+        assert_eq!(many(2, "failed attempt"), "2 failed attempts");
     }
 
     #[test]

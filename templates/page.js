@@ -161,6 +161,9 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// What was said before this page was there is no answer to it.
+document.getElementById("said")?.classList.add("read");
+
 // The answer to a button goes on until it is told what came of it. A browser has few connections: one is enough for this.
 let answer = new AbortController();
 let read = 0;

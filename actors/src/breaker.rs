@@ -103,6 +103,11 @@ impl Breaker {
         self.state
     }
 
+    /// Since when nothing succeeded, if something failed since.
+    pub fn failing_since(&self) -> Option<Moment> {
+        self.failing_since
+    }
+
     /// When a failed call should be tried again.
     pub fn retry_at(&self, now: Moment, jitter: f64) -> Moment {
         match self.state {

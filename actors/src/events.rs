@@ -119,6 +119,18 @@ pub enum Happening {
     ReportsRecovered,
     /// Calls to the control plane pause until a probe succeeds.
     BreakerOpened,
+    /// The Kubernetes API does not answer.
+    ApiServerLost {
+        /// The last error.
+        error: String,
+        /// How long it has not answered already.
+        silent: Duration,
+    },
+    /// The Kubernetes API answers again.
+    ApiServerRecovered {
+        /// How long it had not.
+        took: Duration,
+    },
     /// The answer to a question changed what is wanted.
     ResyncChanged {
         /// The object.
@@ -205,6 +217,8 @@ impl Happening {
             Self::ReportFailed { .. } => "report_failed",
             Self::ReportsRecovered => "reports_recovered",
             Self::BreakerOpened => "breaker_opened",
+            Self::ApiServerLost { .. } => "api_server_lost",
+            Self::ApiServerRecovered { .. } => "api_server_recovered",
             Self::ResyncChanged { .. } => "resync_changed",
             Self::Disowned { .. } => "disowned",
             Self::DeletesHeld { .. } => "deletes_held",

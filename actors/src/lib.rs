@@ -30,6 +30,7 @@ pub mod lease;
 pub mod metrics;
 pub mod notices;
 pub mod operator;
+pub mod outage;
 pub mod ports;
 pub mod reconciler;
 pub mod replay;

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::events::{Events, Happening};
 use crate::gate::Gate;
+use crate::outage::ApiServer;
 use crate::status::occupancy::Tenancy;
 use crate::traces::Traces;
 
@@ -195,6 +196,7 @@ pub struct StatusBoard {
     started: Instant,
     cells: Arc<RwLock<BTreeMap<Arc<str>, Arc<StatusCell>>>>,
     events: Events,
+    api_server: ApiServer,
     traces: Arc<OnceLock<Arc<dyn Traces>>>,
 }
 
@@ -211,6 +213,7 @@ impl StatusBoard {
             started: Instant::now(),
             cells: Arc::default(),
             events: Events::default(),
+            api_server: ApiServer::default(),
             traces: Arc::default(),
         }
     }
@@ -233,6 +236,11 @@ impl StatusBoard {
     /// What happened lately in the tree.
     pub fn events(&self) -> &Events {
         &self.events
+    }
+
+    /// What is known of the API server's answers.
+    pub(crate) fn api_server(&self) -> &ApiServer {
+        &self.api_server
     }
 
     /// Remembers that something happened just now.

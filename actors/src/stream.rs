@@ -176,6 +176,7 @@ impl Stream {
             if memory.stream.opened_at.take().is_some() {
                 memory.stream.lost_at = Some(now);
             }
+            memory.stream.down_since = None;
             memory.stream.was_open_since = false;
         });
     }
@@ -188,8 +189,11 @@ impl Stream {
         self.metrics.stream_connected.set(0);
         self.connection += 1;
         let connection = self.connection;
+        let now = context.board.now();
         let cursor = self.store.with(|memory| {
-            memory.stream.opened_at = None;
+            if memory.stream.opened_at.take().is_some() {
+                memory.stream.down_since.get_or_insert(now);
+            }
             memory.backlog.cursor()
         });
         tracing::debug!(
@@ -239,6 +243,7 @@ impl Stream {
         let (cursor, lost_at) = self.store.with(|memory| {
             memory.stream.opened_at = Some(now);
             memory.stream.was_open_since = true;
+            memory.stream.down_since = None;
             (memory.backlog.cursor(), memory.stream.lost_at.take())
         });
         tracing::info!(
@@ -315,6 +320,7 @@ impl Stream {
             let is_news = memory.stream.last_end.as_ref() != Some(end);
             memory.stream.last_end = Some(end.clone());
             memory.stream.ended_at = Some(now);
+            memory.stream.down_since.get_or_insert(now);
             memory.stream.was_open_since = false;
             (is_news, was_open)
         });

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::address::Address;
 use crate::metrics::ControllerMetrics;
+use crate::outage;
 use crate::ports::{Cluster, Item, Listed};
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::reporter::ReporterMessage;
@@ -112,6 +113,13 @@ impl Behaviour for Watch {
         }
         let now = context.board.now();
         let controller = self.store.controller().name();
+        let is_about_watches = matches!(
+            message,
+            WatchMessage::Listed(..)
+                | WatchMessage::KindMissing(_)
+                | WatchMessage::Failed(..)
+                | WatchMessage::Recovered(_)
+        );
         self.store.with(|memory| match message {
             WatchMessage::Listed(resource, listed) => {
                 for text in &listed.undecodable {
@@ -156,6 +164,9 @@ impl Behaviour for Watch {
             }
             WatchMessage::LoopPanicked(_) => {}
         });
+        if is_about_watches {
+            outage::look(&self.store, &context.board);
+        }
         reconciler::nudge(&self.reconciler);
         if self.store.with(|memory| !memory.to_observe.is_empty()) {
             let _ = self.reporter.try_send(ReporterMessage::Look);

@@ -27,7 +27,7 @@ pub use controllers::{
 };
 pub use events::EventView;
 pub use filter::Filter;
-pub use health::{HealthSummary, Problem};
+pub use health::{HealthSummary, Problem, ProblemKind};
 pub use lease::LeaseView;
 pub use listing::{ListQuery, Listing, PAGE, Sort};
 pub use object::{ChainStep, DifferenceView, ForeignView, ObjectView, PartView};

@@ -90,7 +90,9 @@ fn words(object: &told::Object) -> String {
     text += "\nWhy\n";
     for step in &object.chain {
         let when = step.at.map(|at| format!("{} ago", now.ago(at)));
-        let next = step.until.map(|at| format!(", next try {}", now.until(at)));
+        let next = step
+            .next_try
+            .map(|at| format!(", next try {}", now.until(at)));
         let _ = writeln!(
             text,
             "  {} {:<9} {:>10}  {}{}",
@@ -103,7 +105,7 @@ fn words(object: &told::Object) -> String {
     }
     text += "\nObjects\n";
     for part in &object.objects {
-        text += &part_line(part);
+        text += &part_line(part, now);
         text += &differences(part);
     }
     if !object.events.is_empty() {
@@ -120,16 +122,20 @@ fn words(object: &told::Object) -> String {
     text
 }
 
-fn part_line(part: &told::Part) -> String {
+fn part_line(part: &told::Part, now: Now) -> String {
     let why = part
         .why
         .as_deref()
         .map(|why| format!(": {}", printable(why)));
+    let ends = part
+        .hold_ends
+        .map(|at| format!(", the hold ends {}", now.until(at)));
     let (mark, object) = (mark(&part.level), printable(&part.object));
     format!(
-        "  {mark} {object} is {}{}\n",
+        "  {mark} {object} is {}{}{}\n",
         part.state,
-        why.unwrap_or_default()
+        why.unwrap_or_default(),
+        ends.unwrap_or_default()
     )
 }
 
@@ -180,10 +186,11 @@ impl Diff {
             !part.differences.is_empty() || !part.foreign.is_empty() || part.state == "missing"
         };
         let parts: Vec<_> = shown.objects.iter().filter(differs).collect();
+        let now = Now(shown.taken_at);
         terminal.data(&match self.output {
             Output::Text => parts
                 .iter()
-                .map(|part| part_line(part) + &differences(part))
+                .map(|part| part_line(part, now) + &differences(part))
                 .collect::<String>(),
             Output::Json => {
                 let diff = json!({

@@ -11,29 +11,35 @@ use serde_json::{Value, json};
 use super::exit;
 use super::flags::SettingFlags;
 use super::output::{Terminal, printable};
-use crate::render::{Manifests, RenderError, render};
+use crate::render::{Fault, FaultKind, Manifests, RenderError, render};
 use crate::settings::{LoadInput, Loaded};
 use crate::words::chain;
 
-const MORE: &str = "\
-The states are JSON, each as protobuf's JSON writes the messages of ctrl.v1:
+const MORE: &str = concat!(
+    "\
+The states are a JSON object of lists, `deployments`, `sentinels` and `ciliumNetworkPolicies`;
+each may be left out. A state is `{\"apply\": {…}}` or `{\"delete\": {…}}`, as protobuf's JSON
+writes the messages of ctrl.v1 (proto/ctrl/v1/cluster.proto has all fields). Of a policy, `policy`
+is the base64 of the manifest as JSON. Such as:
 
-  {\"deployments\": [{\"apply\": {\"k8sNamespace\": \"…\", \"k8sName\": \"…\", …}}],
-   \"sentinels\": [{\"apply\": {…}}], \"ciliumNetworkPolicies\": [{\"apply\": {…}}]}
-
-Without settings the defaults count; with --config or --set the whole configuration must be
-valid. Pull secrets are left out, and so are owner references, whose uids only a cluster knows.
+",
+    include_str!("../render/example.json"),
+    "
+All that is wrong is told at once, each with its line and column. Without settings the defaults
+count; with --config or --set the whole configuration must be valid. Pull secrets are left out, and
+so are owner references, whose uids only a cluster knows.
 
   krane render -f desired.json | kubectl diff --server-side --field-manager=krane -f -
 
 Exit codes: 0 rendered, 1 a state would be set aside, 2 the input cannot be read, 78 the
-configuration is wrong.";
+configuration is wrong."
+);
 
 /// Prints the manifests that krane would write for states of the control plane.
 #[derive(Debug, Args)]
 #[command(after_long_help = MORE)]
 pub(super) struct Render {
-    /// The file with the states; `-` is stdin.
+    /// The JSON file with the states, --help shows one; `-` is stdin.
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
 
@@ -86,19 +92,34 @@ impl Render {
         match render(&text, &rules) {
             Ok(manifests) => output.print(&manifests, terminal),
             Err(RenderError::Input(error)) => unreadable(&chain(&error)),
-            Err(RenderError::Invalid(invalid)) => {
-                for state in invalid {
-                    terminal.failure(
-                        "krane::render::invalid_state",
-                        &printable(&state.to_string()),
-                        &[],
-                        "krane would set it aside, and nobody else would wait",
-                    );
+            Err(RenderError::Faults(faults)) => {
+                for fault in &faults {
+                    tell(fault, terminal);
                 }
-                ExitCode::from(exit::FINDINGS)
+                let is_unreadable = |it: &Fault| matches!(it.what, FaultKind::Unreadable(_));
+                let code = if faults.iter().any(is_unreadable) {
+                    exit::USAGE
+                } else {
+                    exit::FINDINGS
+                };
+                ExitCode::from(code)
             }
         }
     }
+}
+
+fn tell(fault: &Fault, terminal: &Terminal) {
+    let (code, help) = match &fault.what {
+        FaultKind::Unreadable(_) => (
+            "krane::render::input",
+            "krane render --help shows how states are written",
+        ),
+        FaultKind::Invalid(_) => (
+            "krane::render::invalid_state",
+            "krane would set it aside, and nobody else would wait",
+        ),
+    };
+    terminal.failure(code, &printable(&fault.to_string()), &[], help);
 }
 
 impl Output {

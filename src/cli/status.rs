@@ -12,6 +12,7 @@ use super::named::{escaped, fetch};
 use super::output::{Terminal, printable};
 use super::table::Table;
 use super::told::{self, Now, Told, mark, or_dash};
+use crate::words::many;
 
 /// How often a followed status is printed.
 const EVERY: Duration = Duration::from_secs(2);
@@ -43,6 +44,10 @@ pub(super) struct Tree {
     /// How to print it.
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
+
+    /// Print it again every 2 s, until interrupted.
+    #[arg(short, long)]
+    watch: bool,
 
     #[command(flatten)]
     admin: AdminFlags,
@@ -116,19 +121,20 @@ impl Status {
             .filter(|it| all || it.level != "good")
             .collect();
         let is_well = told::is_calm(&health.level);
+        let all_of_them = many(workloads.total, "workload");
         let _ = match (listed.len(), workloads.matching == workloads.total) {
             (0, true) if !is_well => {
-                writeln!(
-                    text,
-                    "\n{} workloads, all in place when last seen",
-                    workloads.total
-                )
+                writeln!(text, "\n{all_of_them}, all in place when last seen")
             }
-            (0, true) => writeln!(text, "\n{} workloads, all in place", workloads.total),
-            (_, true) => writeln!(text, "\n{} workloads", workloads.total),
+            (0, true) => writeln!(text, "\n{all_of_them}, all in place"),
+            (_, true) => writeln!(text, "\n{all_of_them}"),
             (_, false) => {
-                let (matching, total) = (workloads.matching, workloads.total);
-                writeln!(text, "\n{matching} of {total} workloads match")
+                let verb = if workloads.matching == 1 {
+                    "matches"
+                } else {
+                    "match"
+                };
+                writeln!(text, "\n{} of {all_of_them} {verb}", workloads.matching)
             }
         };
         text + &workloads_table(&listed, Now(workloads.taken_at))
@@ -164,6 +170,9 @@ fn headline(health: &told::Health, now: Now) -> String {
             mark(&problem.level),
             printable(&problem.what)
         );
+        if let Some(since) = problem.since {
+            let _ = writeln!(text, "  ├ since {}", now.ago(since));
+        }
         if let Some(why) = &problem.why {
             let _ = writeln!(text, "  ├ why   {}", printable(why));
         }
@@ -187,6 +196,7 @@ fn controllers_table(told: &told::Controllers, now: Now) -> String {
         "LAG",
         "WORK",
         "SET ASIDE",
+        "ON HOLD",
         "BREAKER",
         "REPORTS",
         "RESYNC",
@@ -214,7 +224,8 @@ fn controllers_table(told: &told::Controllers, now: Now) -> String {
             format!("{} of {}", it.cursor, it.newest),
             it.lag.to_string(),
             format!("{} at work, {} queued", it.in_flight, it.queued),
-            it.quarantined.to_string(),
+            it.quarantined.saturating_sub(it.on_hold).to_string(),
+            it.on_hold.to_string(),
             it.breaker.clone(),
             reports,
             resync.map_or_else(
@@ -246,7 +257,9 @@ fn workloads_table(workloads: &[&told::Workload], now: Now) -> String {
             None if it.ready > 0 => it.ready.to_string(),
             None => "–".to_owned(),
         };
-        let next = it.until.map(|at| format!(", next try {}", now.until(at)));
+        let next = it
+            .next_try
+            .map(|at| format!(", next try {}", now.until(at)));
         table.row([
             mark(&it.level).to_owned(),
             it.kind.clone(),
@@ -267,6 +280,17 @@ impl Tree {
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
+        loop {
+            let code = self.once(terminal).await?;
+            if !self.watch {
+                return Ok(code);
+            }
+            pause(EVERY).await;
+            terminal.data("\n");
+        }
+    }
+
+    async fn once(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
         let Told { shown, mut raw }: Told<told::Tree> = fetch(&self.admin, "/api/v1/tree").await?;
         let text = if self.output == Output::Json {
             raw["apiVersion"] = Value::from("krane/v1");
@@ -299,8 +323,15 @@ impl Tree {
                 }
             };
             let strategy = actor.strategy.as_ref().map(|it| format!(" ({it})"));
-            let state = match actor.until {
+            let state = match actor.starts_at {
                 Some(at) => format!("{}, starts again {}", actor.state, now.until(at)),
+                None if actor.watches_broken > 0 => {
+                    format!(
+                        "{}, {} broken",
+                        actor.state,
+                        many(actor.watches_broken, "watch")
+                    )
+                }
                 None => actor.state.clone(),
             };
             let error = actor
@@ -344,3 +375,6 @@ fn branch(actors: &[told::Actor], index: usize) -> String {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

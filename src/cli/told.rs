@@ -47,6 +47,7 @@ pub(super) struct Problem {
     pub(super) what: String,
     pub(super) why: Option<String>,
     pub(super) remedy: String,
+    pub(super) since: Option<Timestamp>,
     pub(super) next_try: Option<Timestamp>,
 }
 
@@ -71,6 +72,8 @@ pub(super) struct Controller {
     pub(super) queued: usize,
     pub(super) in_flight: usize,
     pub(super) quarantined: usize,
+    #[serde(default)]
+    pub(super) on_hold: usize,
     pub(super) stream: Stream,
     pub(super) breaker: String,
     pub(super) has_reports: bool,
@@ -110,7 +113,7 @@ pub(super) struct Workload {
     pub(super) level: String,
     pub(super) why: Option<String>,
     pub(super) remedy: Option<String>,
-    pub(super) until: Option<Timestamp>,
+    pub(super) next_try: Option<Timestamp>,
     pub(super) replicas: Option<u32>,
     pub(super) ready: usize,
 }
@@ -130,8 +133,10 @@ pub(super) struct Actor {
     pub(super) state: String,
     pub(super) level: String,
     pub(super) since: Timestamp,
-    pub(super) until: Option<Timestamp>,
+    pub(super) starts_at: Option<Timestamp>,
     pub(super) restarts: u64,
+    #[serde(default)]
+    pub(super) watches_broken: usize,
     pub(super) mailbox: Option<Mailbox>,
     pub(super) last_error: Option<ActorError>,
 }
@@ -185,7 +190,7 @@ pub(super) struct ChainStep {
     pub(super) at: Option<Timestamp>,
     pub(super) level: String,
     pub(super) text: String,
-    pub(super) until: Option<Timestamp>,
+    pub(super) next_try: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -194,6 +199,7 @@ pub(super) struct Part {
     pub(super) state: String,
     pub(super) level: String,
     pub(super) why: Option<String>,
+    pub(super) hold_ends: Option<Timestamp>,
     pub(super) differences: Vec<Difference>,
     pub(super) foreign: Vec<Foreign>,
 }

@@ -155,6 +155,11 @@ impl DemoCluster {
         }
     }
 
+    /// Whether somebody holds something.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.lock().is_some()
+    }
+
     /// Whether the sentinels have the Secret that they take their database from.
     pub(super) fn has_secret(&self) -> bool {
         let secrets = self.admin.list("Secret", Some(SENTINELS));

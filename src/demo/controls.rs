@@ -260,6 +260,11 @@ impl Hands {
             let _ = self.narrator.say(Who::Story, "waits", what, None);
             said.send_modify(|said| *said += "; the story waits until Restore is pressed");
         }
+        if matches!(deed.next, Next::SettingAside(_) | Next::Holding(_)) {
+            self.stage.show();
+            let rests = "; the story rests for a minute, or until Restore is pressed";
+            said.send_modify(|said| *said += rests);
+        }
         let (stage, narrator) = (Arc::clone(&self.stage), Arc::clone(&self.narrator));
         let mut waiting = self.waiting.lock();
         while waiting.try_join_next().is_some() {}

@@ -109,6 +109,14 @@ impl Play<'_> {
         Ok(())
     }
 
+    /// Leaves the visitor some time in which nothing else happens.
+    pub(super) async fn leave_alone(&self) -> Told {
+        let what = "rests for a minute, or until Restore is pressed: look at what you did";
+        self.say(Who::Story, "rests", what)?;
+        self.stage.looked_at().await;
+        Ok(())
+    }
+
     fn say(&self, who: Who, event: &str, what: &str) -> Told {
         let told = self.narrator.say(who, event, what, None);
         told.map_err(DemoError::Output)

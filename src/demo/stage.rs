@@ -33,6 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the story takes nothing away after a visitor has restored everything.
 const REST: Duration = Duration::from_secs(15);
 
+/// How long the story rests at most, so that a visitor can look at what is bad or on hold.
+const LOOKED_AT: Duration = Duration::from_secs(60);
+
 /// Everything on the stage.
 pub(super) struct Stage {
     pub(super) control: ControlPlane,
@@ -45,6 +48,8 @@ pub(super) struct Stage {
     is_disturbed: AtomicBool,
     /// When a visitor last gave back what was missing.
     restored_at: Mutex<Option<Instant>>,
+    /// When a visitor last made something bad, or put it on hold.
+    shown_at: Mutex<Option<Instant>>,
     /// When the story has to come to an end, if it does.
     ends_at: OnceLock<Instant>,
 }
@@ -65,6 +70,7 @@ impl Stage {
             wanted: Mutex::default(),
             is_disturbed: AtomicBool::new(false),
             restored_at: Mutex::default(),
+            shown_at: Mutex::default(),
             ends_at: OnceLock::new(),
         }
     }
@@ -100,6 +106,7 @@ impl Stage {
         self.cluster.give_api_server_back();
         self.cluster.release();
         self.want(&self.poisoned());
+        *self.shown_at.lock() = None;
         *self.restored_at.lock() = Some(Instant::now());
         self.is_disturbed.store(false, Ordering::Relaxed);
     }
@@ -113,6 +120,28 @@ impl Stage {
     /// Waits until nothing is missing that a visitor took away, nor has been for a while.
     pub(super) async fn rested(&self) {
         while self.has_to_wait() || self.is_resting() {
+            pause(LOOK).await;
+        }
+    }
+
+    /// A visitor made something that wants to be looked at.
+    pub(super) fn show(&self) {
+        *self.shown_at.lock() = Some(Instant::now());
+    }
+
+    /// Whether the story leaves the world as it is, for a visitor looks at what is bad or on hold.
+    pub(super) fn is_looked_at(&self, now: Instant) -> bool {
+        let lasts = |at: Instant| now < at + LOOKED_AT;
+        let is_there = || {
+            let bad = self.poisoned();
+            self.cluster.is_held() || bad.iter().any(|wish| self.is_spoilt(wish))
+        };
+        self.has_time() && self.shown_at.lock().is_some_and(lasts) && is_there()
+    }
+
+    /// Waits until what a visitor did is mended, or was looked at for long enough.
+    pub(super) async fn looked_at(&self) {
+        while self.is_looked_at(Instant::now()) || self.has_to_wait() {
             pause(LOOK).await;
         }
     }

@@ -291,6 +291,38 @@ async fn the_story_takes_nothing_away_right_after_a_restore() {
         .unwrap();
 }
 
+/// What else the story does would bury it.
+#[tokio::test]
+async fn the_story_rests_while_a_visitor_looks_at_what_is_bad_or_on_hold() {
+    let visit = visit().await;
+    let stage = &visit.stage;
+    for action in [DemoAction::PoisonState, DemoAction::HoldObject] {
+        assert!(!stage.is_looked_at(Instant::now()));
+        visit.press(action.clone()).await;
+        assert!(stage.is_looked_at(Instant::now()), "{action:?}");
+        let later = Instant::now() + Duration::from_secs(60);
+        assert!(!stage.is_looked_at(later), "not for ever");
+        let narrator = Narrator::new(Format::Json, Box::new(io::sink()));
+        let play = Play {
+            stage,
+            narrator: &narrator,
+        };
+        let watched = async {
+            visit.until(|| !narrator.story().is_empty()).await;
+            let told = narrator.story();
+            assert!(told[0].contains("the story rests"), "{told:?}");
+            assert!(stage.is_looked_at(Instant::now()));
+            visit.press(DemoAction::Restore).await;
+            visit.until(|| narrator.story().len() > 1).await;
+        };
+        tokio::select! {
+            told = story(&play, 5, None) => panic!("it has no end: {told:?}"),
+            () = watched => {}
+        }
+        settles(stage).await;
+    }
+}
+
 #[test]
 fn the_page_is_told_what_goes_on_by_itself_and_no_more() {
     use super::narrator::Who;

@@ -78,24 +78,113 @@ fn every_state_that_would_be_set_aside_is_named_with_its_remedy() {
     states["deployments"][0]["apply"]["replicas"] = json!(-1);
     states["deployments"][1] = json!({});
     let error = render(&states.to_string(), &Rules::default()).unwrap_err();
-    let RenderError::Invalid(invalid) = error else {
+    let said = faults(error);
+    assert!(said[0].starts_with("deployments[0] (line 1, "), "{said:?}");
+    assert!(said[0].contains("): replicas: "), "{said:?}");
+    assert!(said[1].starts_with("deployments[1] (line 1, "), "{said:?}");
+    assert!(said[1].contains("): state: "), "{said:?}");
+}
+
+fn faults(error: RenderError) -> Vec<String> {
+    let RenderError::Faults(faults) = error else {
         panic!("{error}");
     };
-    let said: Vec<String> = invalid.iter().map(ToString::to_string).collect();
-    assert!(said[0].starts_with("deployments[0]: replicas"), "{said:?}");
-    assert!(said[1].starts_with("deployments[1]: state"), "{said:?}");
+    faults.iter().map(ToString::to_string).collect()
+}
+
+/// Whoever mends one after the other needs a run for each.
+#[test]
+fn all_that_is_wrong_is_told_at_once_with_its_place() {
+    let text = r#"{
+  "deploymentz": [],
+  "deployments": [
+    {"apply": {
+      "k8sNam": "x",
+      "replicas": "many", "image": 3
+    }},
+    {"apply": {
+      "k8sNamespace": "abcdefgh", "k8sName": "dep-1", "workspaceId": "ws_1", "projectId": "proj_1",
+      "environmentId": "env_1", "deploymentId": "d_1", "image": "nginx:1", "cpuMillicores": 250,
+      "memoryMib": 256, "replicas": -1
+    }}
+  ],
+  "sentinels": {}
+}"#;
+    let said = faults(render(text, &Rules::default()).unwrap_err());
+    let places: Vec<&str> = said
+        .iter()
+        .filter_map(|fault| fault.split_once("): ").map(|(place, _)| place))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "deploymentz (line 2, column 18",
+            "deployments[0].apply.k8sNam (line 5, column 17",
+            "deployments[0].apply.replicas (line 6, column 19",
+            "deployments[0].apply.image (line 6, column 36",
+            "deployments[1] (line 11, column 37",
+            "sentinels (line 14, column 16",
+        ]
+    );
+    assert!(
+        said[1].ends_with("unknown field `k8sNam`, did you mean `k8sName`?"),
+        "{said:?}"
+    );
+}
+
+/// The reader of states stops at the first field; a person wants to know of all.
+#[test]
+fn all_that_a_state_lacks_is_told_at_once() {
+    let text = r#"{"deployments": [{"apply": {
+        "k8sNamespace": "abcdefgh", "k8sName": "dep-1", "image": "no image", "port": 70000
+    }}]}"#;
+    let said = faults(render(text, &Rules::default()).unwrap_err());
+    let lacks = |field: &str| said.iter().any(|it| it.contains(&format!("): {field}: ")));
+    for field in [
+        "workspace_id",
+        "project_id",
+        "environment_id",
+        "deployment_id",
+        "image",
+        "port",
+    ] {
+        assert!(lacks(field), "{field}: {said:?}");
+    }
+    let image = said.iter().find(|it| it.contains("): image: ")).unwrap();
+    assert!(image.contains("line 2, "), "{image}");
 }
 
 #[test]
-fn a_field_that_nobody_knows_is_refused() {
-    for text in [
-        "[]",
-        r#"{"deploymentz": []}"#,
-        r#"{"deployments": [{"apply": {"k8sNam": "x"}}]}"#,
-    ] {
+fn a_field_that_is_given_twice_is_a_fault_of_the_state() {
+    let text = r#"{"deployments": [{"delete": {"k8sName": "a", "k8sName": "b"}}]}"#;
+    let said = faults(render(text, &Rules::default()).unwrap_err());
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].starts_with("deployments[0] (line 1, column 18)"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_is_no_json_is_told_with_its_place() {
+    for (text, place) in [("[]", "line 1"), ("{\n  \"deployments\": [,]\n}", "line 2")] {
         let error = render(text, &Rules::default()).unwrap_err();
-        assert!(matches!(error, RenderError::Input(_)), "{text}: {error}");
+        let RenderError::Input(error) = error else {
+            panic!("{text}: {error}");
+        };
+        assert!(error.to_string().contains(place), "{text}: {error}");
     }
+}
+
+#[test]
+fn the_example_of_help_and_docs_can_be_rendered() {
+    let manifests = render(EXAMPLE, &Rules::default()).unwrap();
+    assert!(manifests.bodies.len() > 4);
+    let docs = include_str!("../../docs/operations.md");
+    assert!(
+        docs.contains(EXAMPLE),
+        "docs/operations.md has another example"
+    );
 }
 
 #[test]

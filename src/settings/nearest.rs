@@ -1,7 +1,7 @@
 //! The known name that a misspelt one most likely meant.
 
 /// The candidate with the fewest edits from `name`, unless that would be a guess.
-pub(super) fn nearest<'a>(
+pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {

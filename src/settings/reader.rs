@@ -138,7 +138,18 @@ impl Reader {
         file: &Path,
         error: &SecretError,
     ) -> Recorded {
-        let path = file.display().to_string();
+        // A relative one says too little: where krane was started nobody remembers.
+        let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        self.unusable(key, origin, path.display().to_string(), error)
+    }
+
+    fn unusable(
+        &mut self,
+        key: &str,
+        origin: Origin,
+        path: String,
+        error: &SecretError,
+    ) -> Recorded {
         let kind = ProblemKind::FileUnusable {
             path,
             reason: error.to_string(),

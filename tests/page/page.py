@@ -194,6 +194,8 @@ def a_bad_state_is_explained(page, demo):
     problem = page.locator(".problem.bad", has_text=event["object"])
     expect(problem).to_contain_text("What to do", timeout=PATIENCE)
     expect(page.locator(".sentence")).to_contain_text("set aside", timeout=PATIENCE)
+    expect(page.locator("#said")).to_contain_text("the story rests for a minute")
+    expect(page.locator(".story .now")).to_contain_text("rests", timeout=PATIENCE)
     page.get_by_role("button", name="Restore").click()
     expect(problem).to_have_count(0, timeout=PATIENCE)
     step("a bad state is set aside, explained with what to do, and replaced")
@@ -227,6 +229,35 @@ def an_api_server_that_is_away_is_told(page, demo, shots):
     expect(page.get_by_role("article", name="deployments").locator("dl")).to_contain_text("all 5 work", timeout=PATIENCE)
     expect(page.locator("#said")).to_contain_text("has everything in place and reported again", timeout=PATIENCE)
     step("an API server that is away is told with the time of what is shown, and forgotten when it is back")
+
+
+def a_phone_shows_the_answer_where_the_finger_is(browser, demo, shots):
+    context = browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
+    page = context.new_page()
+    page.goto(demo.url)
+    expect(page.locator("#link")).to_have_text("live")
+    button = page.get_by_role("button", name="Crash a pod")
+    button.scroll_into_view_if_needed()
+    button.tap()
+    said = page.get_by_role("status")
+    expect(said).to_contain_text("was crashed", timeout=PATIENCE)
+    expect(said).to_be_in_viewport(ratio=1)
+    expect(button).to_be_in_viewport()
+    expect(said).to_contain_text("it is back", timeout=PATIENCE)
+    expect(said).to_be_in_viewport(ratio=1)
+    covered = page.evaluate("""() => {
+        const said = document.getElementById("said").getBoundingClientRect();
+        return said.height / innerHeight;
+    }""")
+    assert covered <= 0.4, f"the answer covers {covered:.0%} of the screen"
+    if shots:
+        page.screenshot(path=shots / "phone-said.png")
+    page.reload()
+    expect(page.locator("#link")).to_have_text("live")
+    expect(said).not_to_be_empty()
+    expect(said).not_to_be_in_viewport()
+    context.close()
+    step("on a phone the answer to a button is on the screen, whichever button it was")
 
 
 def the_story_is_told(page):
@@ -401,6 +432,7 @@ def main() -> int:
             page.goto(demo.url)
             expect(page.locator("#link")).to_have_text("live")
             nobody_is_kept_out(browser, demo)
+            a_phone_shows_the_answer_where_the_finger_is(browser, demo, shots)
             if pictures:
                 for scheme in ["light", "dark"]:
                     picture(browser, demo.url, pictures / f"page-{scheme}.png", scheme, 1280, 960)

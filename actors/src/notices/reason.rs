@@ -117,7 +117,10 @@ pub(super) fn said(what: &Happening) -> Option<Said> {
             (About::Key(key.clone()), reason, trouble.to_string())
         }
         Happening::Recovered { key, attempts } => {
-            let note = format!("{key} is as wanted again, after {attempts} attempts that failed");
+            let note = match attempts {
+                1 => format!("{key} is as wanted again, after 1 attempt that failed"),
+                _ => format!("{key} is as wanted again, after {attempts} attempts that failed"),
+            };
             (About::Key(key.clone()), Reason::Recovered, note)
         }
         // The kubelet's own words are left out: they may quote what a container was started with.
@@ -138,7 +141,10 @@ pub(super) fn said(what: &Happening) -> Option<Said> {
         Happening::DeletesAllowed { objects } => (
             About::Agent,
             Reason::DeletesAllowed,
-            format!("a person allowed the deletion of {objects} objects that was held"),
+            match objects {
+                1 => "a person allowed the deletion of 1 object that was held".to_owned(),
+                _ => format!("a person allowed the deletion of {objects} objects that was held"),
+            },
         ),
         Happening::Asked { action, key } => (
             key.as_ref().map_or(About::Agent, |key| {
@@ -156,6 +162,8 @@ pub(super) fn said(what: &Happening) -> Option<Said> {
         | Happening::ReportFailed { .. }
         | Happening::ReportsRecovered
         | Happening::BreakerOpened
+        | Happening::ApiServerLost { .. }
+        | Happening::ApiServerRecovered { .. }
         | Happening::ResyncChanged { .. }
         | Happening::Disowned { .. }
         | Happening::LeaseWon

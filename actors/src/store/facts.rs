@@ -22,6 +22,8 @@ pub struct StreamMemory {
     pub opened_at: Option<Moment>,
     /// When it was last lost after being open.
     pub lost_at: Option<Moment>,
+    /// Since when it is down, or could not be opened, if so.
+    pub down_since: Option<Moment>,
     /// When the last message came.
     pub last_item_at: Option<Moment>,
     /// Whether it has replayed everything since the controller started.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use krane_domain::backlog::{InTrouble, Stages, Standing};
+use krane_domain::backlog::{InTrouble, Stages, Standing, TroubleKind};
 use krane_domain::desired::Change;
 use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::kinds::Desired;
@@ -49,12 +49,16 @@ pub struct ControllerSnapshot {
     pub troubles: Vec<InTrouble>,
     /// All keys in trouble.
     pub trouble_count: usize,
+    /// Of these, objects that a person put on hold.
+    pub on_hold: usize,
     /// Objects whose deletion is held.
     pub held: BTreeSet<ObjectKey>,
     /// The desired-state stream.
     pub stream: StreamMemory,
     /// Guards reports and questions.
     pub breaker: BreakerState,
+    /// Since when no report or question gets through, if one failed.
+    pub failing_since: Option<Moment>,
     /// Objects whose newest report is not delivered.
     pub undelivered: usize,
     /// Reports being sent.
@@ -115,6 +119,10 @@ impl Store {
         self.with(|memory| {
             let mut troubles: Vec<InTrouble> = memory.backlog.in_trouble().collect();
             let trouble_count = troubles.len();
+            let held = troubles
+                .iter()
+                .filter(|it| it.trouble.kind == TroubleKind::Held);
+            let on_hold = held.count();
             troubles.sort_by_key(|trouble| trouble.trouble.kind);
             troubles.truncate(MOST_TROUBLES);
             ControllerSnapshot {
@@ -129,9 +137,11 @@ impl Store {
                 blocked: memory.backlog.blocked().count(),
                 troubles,
                 trouble_count,
+                on_hold,
                 held: memory.brake.held().clone(),
                 stream: memory.stream.clone(),
                 breaker: memory.breaker.state(),
+                failing_since: memory.breaker.failing_since(),
                 undelivered: memory.outbox.undelivered(),
                 reports_in_flight: memory.outbox.in_flight(),
                 last_resync: memory.last_resync.clone(),

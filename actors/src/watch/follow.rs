@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::WatchMessage;
 use crate::address::Own;
 use crate::chance::Chance;
+use crate::outage;
 use crate::ports::{Cluster, Item, WatchEnd, WatchEvent};
 use crate::status::StatusBoard;
 use crate::store::Store;
@@ -71,6 +72,7 @@ pub async fn first_lists(
         }
     }
     store.listed();
+    outage::look(store, board);
     Ok(())
 }
 

@@ -36,6 +36,8 @@ pub struct ControllerView {
     pub breaker: &'static str,
     /// When the next probe may go out.
     pub breaker_probe_at: Option<Stamp>,
+    /// Since when no call gets through, if one failed and none succeeded since.
+    pub breaker_since: Option<Stamp>,
     /// Objects whose newest report is not delivered.
     pub reports_undelivered: usize,
     /// Whether anything is reported about these objects.
@@ -44,8 +46,10 @@ pub struct ControllerView {
     pub reports_in_flight: usize,
     /// What cannot be brought about, the worst first; at most 500.
     pub quarantine: Vec<QuarantineView>,
-    /// All of it.
+    /// All of it, what is on hold included.
     pub quarantined: usize,
+    /// Of these, objects that a person put on hold.
+    pub on_hold: usize,
     /// Objects whose deletion is held.
     pub deletes_held: Vec<String>,
     /// The last pass over all objects.
@@ -60,6 +64,22 @@ pub struct ControllerView {
     pub kinds_missing: Vec<&'static str>,
     /// The watches of the cluster.
     pub watches: WatchesView,
+}
+
+impl ControllerView {
+    /// What is set aside or waits, and what a person put on hold: each with how many there are.
+    pub fn aside_and_held(&self) -> [(&'static str, Vec<&QuarantineView>, usize); 2] {
+        let is_held = |it: &&QuarantineView| it.kind == TroubleKind::Held.name();
+        let (held, aside) = self.quarantine.iter().partition(is_held);
+        [
+            (
+                "Set aside or waiting",
+                aside,
+                self.quarantined - self.on_hold,
+            ),
+            ("On hold", held, self.on_hold),
+        ]
+    }
 }
 
 /// The watches of a controller, one per kind.
@@ -116,6 +136,8 @@ pub struct StreamView {
     pub connected_since: Option<Stamp>,
     /// When it was last lost after being open.
     pub lost_at: Option<Stamp>,
+    /// Since when it is down, or could not be opened, if so.
+    pub down_since: Option<Stamp>,
     /// When the last message came.
     pub last_message_at: Option<Stamp>,
     /// gRPC code of its last end.
@@ -155,6 +177,8 @@ pub struct QuarantineView {
     pub reason: String,
     /// What to do.
     pub remedy: Option<String>,
+    /// The HTTP status of the API server's answer.
+    pub code: Option<String>,
     /// Attempts so far.
     pub attempts: u32,
     /// Since when it fails.
@@ -196,6 +220,7 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
             connected: stream.opened_at.is_some(),
             connected_since: stream.opened_at.map(|at| epoch.at(at)),
             lost_at: stream.lost_at.map(|at| epoch.at(at)),
+            down_since: stream.down_since.map(|at| epoch.at(at)),
             last_message_at: stream.last_item_at.map(|at| epoch.at(at)),
             last_end_code: end.map(|end| end.code),
             last_end: end.map(|end| end.message.clone()),
@@ -212,6 +237,7 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
             BreakerState::Open { probe_at } => Some(epoch.at(probe_at)),
             BreakerState::Closed | BreakerState::Probing => None,
         },
+        breaker_since: snapshot.failing_since.map(|at| epoch.at(at)),
         reports_undelivered: snapshot.undelivered,
         has_reports: snapshot.controller.has_reports(),
         reports_in_flight: snapshot.reports_in_flight,
@@ -221,6 +247,7 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
             .map(|trouble| quarantine(trouble, epoch))
             .collect(),
         quarantined: snapshot.trouble_count,
+        on_hold: snapshot.on_hold,
         deletes_held: snapshot.held.iter().map(ToString::to_string).collect(),
         resync: snapshot.last_resync.as_ref().map(|pass| ResyncView {
             ended_at: epoch.at(pass.ended_at),
@@ -263,6 +290,8 @@ pub(super) fn quarantine(trouble: &InTrouble, epoch: &Epoch) -> QuarantineView {
         field: trouble.trouble.field.clone(),
         reason: trouble.trouble.problem.clone(),
         remedy: trouble.trouble.remedy.clone(),
+        // Where no answer came there is none.
+        code: (trouble.trouble.code.filter(|code| *code > 0)).map(|code| code.to_string()),
         attempts: trouble.attempts,
         since: epoch.at(trouble.since),
         next_try: epoch.at(trouble.retry_at),

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::controllers::trouble_level;
 use super::{Epoch, Filter, Level, Sources, Stamp};
+use crate::words::many;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -122,7 +123,13 @@ fn tell(what: &Happening, view: &mut EventView) {
         }
         Happening::Recovered { key, attempts } => {
             view.object = Some(key.to_string());
-            view.text = format!("in place again after {attempts} failed attempts");
+            view.text = format!(
+                "in place again after {}",
+                many(
+                    usize::try_from(*attempts).unwrap_or(usize::MAX),
+                    "failed attempt"
+                )
+            );
         }
         Happening::StreamOpened { cursor } => {
             view.text = format!("stream open, goes on after version {cursor}");
@@ -150,6 +157,15 @@ fn tell(what: &Happening, view: &mut EventView) {
             view.level = Level::Warn;
             view.text += "control plane unreachable: calls pause until a probe succeeds";
         }
+        Happening::ApiServerLost { error, silent } => {
+            view.level = Level::Bad;
+            let silent = brief(*silent);
+            view.text = format!("the Kubernetes API has not answered for {silent}: {error}");
+        }
+        Happening::ApiServerRecovered { took } => {
+            let took = brief(*took);
+            view.text = format!("the Kubernetes API answers again, after {took}");
+        }
         Happening::ResyncChanged { key } => {
             view.object = Some(key.to_string());
             view.level = Level::Warn;
@@ -163,12 +179,12 @@ fn tell(what: &Happening, view: &mut EventView) {
         Happening::DeletesHeld { found } => {
             view.level = Level::Bad;
             view.text = format!(
-                "the control plane does not know {found} objects any more; too many at once, so \
-                 none is deleted"
+                "the control plane does not know {} any more; too many at once, so none is deleted",
+                many(*found, "object")
             );
         }
         Happening::DeletesAllowed { objects } => {
-            view.text = format!("a person allowed {objects} held deletions");
+            view.text = format!("a person allowed {}", many(*objects, "held deletion"));
         }
         Happening::Asked { action, key } => {
             view.object = key.as_ref().map(ToString::to_string);

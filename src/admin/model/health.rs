@@ -1,12 +1,16 @@
 //! How krane is doing in one sentence, and what to do about what is wrong.
 
 mod api_server;
+mod control_plane;
 mod headline;
+mod problem;
 
 use serde::Serialize;
 
 use self::headline::Headline;
+pub use self::problem::{Problem, ProblemKind};
 use super::{ActorView, ControllerView, LeaseView, Level, QuarantineView, Stamp, WorkloadView};
+use crate::words::many;
 
 /// Problems of one sort that are shown one by one.
 const SHOWN: usize = 8;
@@ -26,23 +30,6 @@ pub struct HealthSummary {
     pub more: usize,
     /// Whether this process writes or stands by; nothing when no lease is in use.
     pub lease: Option<LeaseView>,
-}
-
-/// Something that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// How bad.
-    pub level: Level,
-    /// What.
-    pub what: String,
-    /// Why.
-    pub why: Option<String>,
-    /// What to do.
-    pub remedy: String,
-    /// When krane tries again by itself.
-    pub next_try: Option<Stamp>,
-    /// The part of the page with more about it.
-    pub part: &'static str,
 }
 
 /// What becomes of writes.
@@ -78,22 +65,21 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     if !inputs.is_live {
         findings.headline.say(Level::Bad, "the root is stuck");
         findings.add(Problem {
-            level: Level::Bad,
             what: "The root's own loop does not turn".to_owned(),
-            why: None,
             remedy: "the liveness probe restarts this process; report a defect with its log"
                 .to_owned(),
-            next_try: None,
             part: "tree",
+            ..Problem::of(ProblemKind::RootStuck, Level::Bad)
         });
     }
     actors(inputs.tree, &mut findings);
     let is_away = api_server::look(inputs.controllers, inputs.now, &mut findings);
+    if !inputs.is_standby() {
+        let listed: Vec<_> = inputs.controllers.iter().filter(|it| it.listed).collect();
+        control_plane::look(&listed, inputs.now, &mut findings);
+    }
     for controller in inputs.controllers {
         listing(controller, inputs.tree, &mut findings);
-        if controller.listed && !inputs.is_standby() {
-            connections(controller, &mut findings);
-        }
         troubles(controller, is_away, &mut findings);
     }
     reports(inputs.workloads, &mut findings);
@@ -109,12 +95,10 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
             .headline
             .say(Level::Warn, "writes are switched off");
         findings.add(Problem {
-            level: Level::Warn,
             what: "Writes are switched off".to_owned(),
             why: Some("safety.writes is \"off\": krane only looks and reports".to_owned()),
             remedy: "set safety.writes to \"on\" to go on".to_owned(),
-            next_try: None,
-            part: "controllers",
+            ..Problem::of(ProblemKind::WritesOff, Level::Warn)
         });
     }
     findings
@@ -175,7 +159,7 @@ fn calm(inputs: &Inputs<'_>) -> (Level, String) {
 
 fn actors(tree: &[ActorView], findings: &mut Findings) {
     let mut restarting = 0;
-    for actor in tree.iter().filter(|actor| actor.until.is_some()) {
+    for actor in tree.iter().filter(|actor| actor.starts_at.is_some()) {
         let is_unprepared = actor
             .last_error
             .as_ref()
@@ -196,8 +180,12 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
             restarting += 1;
             "it starts again by itself"
         };
+        let kind = if actor.parked {
+            ProblemKind::ActorParked
+        } else {
+            ProblemKind::ActorRestarting
+        };
         findings.add(Problem {
-            level: actor.level,
             what: if actor.parked {
                 format!("{} is parked after too many failures", upper_first(&name))
             } else {
@@ -205,8 +193,12 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
             },
             why,
             remedy: remedy.to_owned(),
-            next_try: actor.until,
+            since: Some(actor.since),
+            next_try: actor.starts_at,
+            name: Some(actor.path.clone()),
+            code: actor.last_error.as_ref().map(|error| error.kind.to_owned()),
             part: "tree",
+            ..Problem::of(kind, actor.level).about(actor.controller)
         });
     }
     findings
@@ -222,15 +214,13 @@ fn election(lease: &LeaseView, findings: &mut Findings) {
         .headline
         .say(Level::Warn, "the lease cannot be reached");
     findings.add(Problem {
-        level: Level::Warn,
         what: "The Lease cannot be read or written".to_owned(),
         why: Some(trouble.clone()),
         remedy:
             "check the API server and krane's Role for leases in its own namespace; without the \
                  lease this process does not write"
                 .to_owned(),
-        next_try: None,
-        part: "controllers",
+        ..Problem::of(ProblemKind::LeaseUnreachable, Level::Warn)
     });
 }
 
@@ -256,69 +246,15 @@ fn listing(controller: &ControllerView, tree: &[ActorView], findings: &mut Findi
                 .headline
                 .say(Level::Bad, "the cluster cannot be read");
             findings.add(Problem {
-                level: Level::Bad,
                 what: format!("{name} could not list the cluster's objects"),
                 why: Some(error.text.clone()),
                 remedy: "check the API server and krane's ClusterRole; krane tries again by itself"
                     .to_owned(),
-                next_try: actor.and_then(|actor| actor.until),
-                part: "controllers",
+                since: actor.map(|actor| actor.since),
+                next_try: actor.and_then(|actor| actor.starts_at),
+                ..Problem::of(ProblemKind::ClusterUnread, Level::Bad).about(Some(name))
             });
         }
-    }
-}
-
-fn connections(controller: &ControllerView, findings: &mut Findings) {
-    let name = controller.name;
-    let stream = &controller.stream;
-    // One that was open since its last end is down for another reason, which nobody told yet.
-    let code = stream.last_end_code.filter(|_| !stream.was_open_since);
-    if !stream.connected && (code.is_some() || stream.was_open_since) {
-        let last_end = stream.last_end.as_deref().unwrap_or_default();
-        findings
-            .headline
-            .of(Level::Warn, name, "has no stream", "have no stream");
-        findings.add(Problem {
-            level: Level::Warn,
-            what: format!("The desired-state stream of {name} is not open"),
-            why: Some(code.map_or_else(
-                || "it is being opened again".to_owned(),
-                |code| format!("{code}: {last_end}"),
-            )),
-            remedy: match code {
-                Some(code) => stream_remedy(code, stream.last_end_oversize),
-                None => "nothing yet; krane connects by itself, what runs goes on running",
-            }
-            .to_owned(),
-            next_try: None,
-            part: "controllers",
-        });
-    }
-    if controller.breaker != "closed" {
-        let words = "cannot reach the control plane";
-        findings.headline.of(Level::Warn, name, words, words);
-        findings.add(Problem {
-            level: Level::Warn,
-            what: format!("Reports and questions of {name} pause"),
-            why: Some("calls to the control plane failed five times in a row".to_owned()),
-            remedy: "check the control plane and the way to it; nothing is lost, reports wait"
-                .to_owned(),
-            next_try: controller.breaker_probe_at,
-            part: "controllers",
-        });
-    }
-}
-
-fn stream_remedy(code: &str, is_oversize: bool) -> &'static str {
-    if is_oversize {
-        return "replace the message that is over the size limit by a smaller one";
-    }
-    match code {
-        "unauthenticated" | "permission_denied" => {
-            "check control.token; krane reads it again at every try"
-        }
-        "unimplemented" => "check that control.url names the control plane",
-        _ => "check the control plane; krane connects again by itself, what runs goes on running",
     }
 }
 
@@ -349,11 +285,16 @@ fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mu
     findings
         .headline
         .count(Level::Warn, count, "object", "on hold");
-    for group in [aside, forbidden, retried, held] {
+    let groups = [
+        (ProblemKind::Quarantined, aside),
+        (ProblemKind::Misconfigured, forbidden),
+        (ProblemKind::Retrying, retried),
+        (ProblemKind::Held, held),
+    ];
+    for (kind, group) in groups {
         findings.more += group.len().saturating_sub(SHOWN);
         for trouble in group.into_iter().take(SHOWN) {
             findings.add(Problem {
-                level: trouble.level,
                 what: match trouble.version {
                     Some(version) => format!("{}, version {version}", trouble.object),
                     None => trouble.object.clone(),
@@ -363,8 +304,11 @@ fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mu
                     .remedy
                     .clone()
                     .unwrap_or_else(|| "it is retried".to_owned()),
+                since: Some(trouble.since),
                 next_try: Some(trouble.next_try),
-                part: "controllers",
+                name: Some(trouble.object.clone()),
+                code: trouble.code.clone(),
+                ..Problem::of(kind, trouble.level).about(Some(controller.name))
             });
         }
     }
@@ -374,7 +318,6 @@ fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mu
             .headline
             .count(Level::Bad, deletes, "delete", "held");
         findings.add(Problem {
-            level: Level::Bad,
             what: format!(
                 "The control plane does not know {} any more",
                 many(deletes, "object")
@@ -383,8 +326,7 @@ fn troubles(controller: &ControllerView, is_api_server_away: bool, findings: &mu
             remedy: "find out whether the control plane lost them; if they are really unwanted, \
                      have it send delete states, or let them go with krane allow-deletes"
                 .to_owned(),
-            next_try: None,
-            part: "controllers",
+            ..Problem::of(ProblemKind::DeletesHeld, Level::Bad).about(Some(controller.name))
         });
     }
 }
@@ -400,22 +342,11 @@ fn reports(workloads: &[WorkloadView], findings: &mut Findings) {
             .headline
             .count(Level::Warn, refused, "report", "refused");
         findings.add(Problem {
-            level: Level::Warn,
             what: format!("The control plane refuses {}", many(refused, "report")),
-            why: None,
             remedy: "look at the control plane's log; krane sends them again".to_owned(),
-            next_try: None,
             part: "workloads",
+            ..Problem::of(ProblemKind::ReportsRefused, Level::Warn)
         });
-    }
-}
-
-/// A number and its noun.
-fn many(count: usize, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
     }
 }
 

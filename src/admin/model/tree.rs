@@ -36,6 +36,8 @@ pub struct ActorView {
     /// Since when that is handled.
     pub handling_since: Option<Stamp>,
     /// When it starts again.
+    pub starts_at: Option<Stamp>,
+    /// The same, under its older name.
     pub until: Option<Stamp>,
     /// The message that last woke it.
     pub last_message: Option<&'static str>,
@@ -59,6 +61,8 @@ pub struct ActorView {
     pub last_error: Option<ErrorView>,
     /// The breaker of the controller that begins here.
     pub breaker: Option<&'static str>,
+    /// Watches to the API server that do not work at present, of the actor that follows them.
+    pub watches_broken: usize,
 }
 
 /// A mailbox.
@@ -160,20 +164,33 @@ impl Walk<'_> {
             | Activity::Parked { .. }
             | Activity::Stopped => (None, None),
         };
+        let controller = facts.and_then(|facts| facts.controller);
+        let snapshot = |whose: Option<Controller>| {
+            let mut all = self.snapshots.iter();
+            all.find(|snapshot| Some(snapshot.controller) == whose)
+        };
+        // It waits for news as it should: that none comes is no matter of its own state.
+        let watches_broken = match (node.name, snapshot(controller)) {
+            ("watch", Some(snapshot)) => snapshot.broken_watches.len(),
+            _ => 0,
+        };
+        let level = match watches_broken {
+            0 => level(&status),
+            _ => level(&status).max(Level::Warn),
+        };
         ActorView {
             path,
             name: node.name,
             depth,
             strategy,
-            controller: facts
-                .and_then(|facts| facts.controller)
-                .map(Controller::name),
+            controller: controller.map(Controller::name),
             state: state_name(&status.activity),
-            level: level(&status),
+            level,
             since: epoch.at(status.since),
             handling,
             handling_since,
-            until: until(&status.activity, epoch),
+            starts_at: starts_at(&status.activity, epoch),
+            until: starts_at(&status.activity, epoch),
             last_message: status.last_message,
             last_result: last_result(&status),
             handled: status.handled,
@@ -193,11 +210,10 @@ impl Walk<'_> {
                 kind: failure.kind,
                 text: failure.text.to_string(),
             }),
-            breaker: begins.and_then(|controller| {
-                let mut ours = self.snapshots.iter();
-                let ours = ours.find(|snapshot| snapshot.controller == controller)?;
-                Some(breaker_name(ours.breaker))
-            }),
+            breaker: begins
+                .and_then(|begins| snapshot(Some(begins)))
+                .map(|ours| breaker_name(ours.breaker)),
+            watches_broken,
         }
     }
 }
@@ -230,7 +246,7 @@ fn level(status: &ActorStatus) -> Level {
     }
 }
 
-fn until(activity: &Activity, epoch: &Epoch) -> Option<Stamp> {
+fn starts_at(activity: &Activity, epoch: &Epoch) -> Option<Stamp> {
     match activity {
         Activity::Restarting { until } | Activity::Parked { until } => Some(epoch.at(*until)),
         Activity::Starting

@@ -34,7 +34,9 @@ pub struct WorkloadView {
     pub why: Option<String>,
     /// What to do.
     pub remedy: Option<String>,
-    /// Until when it waits.
+    /// When krane tries again by itself.
+    pub next_try: Option<Stamp>,
+    /// The same, under its older name.
     pub until: Option<Stamp>,
     /// Pods wanted.
     pub replicas: Option<u32>,
@@ -153,7 +155,8 @@ pub(super) fn of(
         level: words.level,
         why: words.why,
         remedy: words.remedy,
-        until: words.until,
+        next_try: words.next_try,
+        until: words.next_try,
         replicas: workload.replicas,
         ready: workload.pods.iter().filter(|pod| is_ready(pod)).count(),
         pod_count: workload.pod_count,
@@ -171,7 +174,7 @@ struct Words {
     level: Level,
     why: Option<String>,
     remedy: Option<String>,
-    until: Option<Stamp>,
+    next_try: Option<Stamp>,
     in_place_since: Option<Stamp>,
 }
 
@@ -182,7 +185,7 @@ impl Words {
             level,
             why: None,
             remedy: None,
-            until: None,
+            next_try: None,
             in_place_since: None,
         }
     }
@@ -221,7 +224,7 @@ fn words(workload: &WorkloadSnapshot, epoch: &Epoch) -> Words {
             let mut words = Words::new("contested", Level::Warn);
             words.why = Some("somebody keeps undoing what krane writes".to_owned());
             words.remedy = Some("find out who writes the same fields".to_owned());
-            words.until = Some(epoch.at(*until));
+            words.next_try = Some(epoch.at(*until));
             words
         }
         Standing::Trouble(trouble) => {
@@ -229,7 +232,7 @@ fn words(workload: &WorkloadSnapshot, epoch: &Epoch) -> Words {
             let mut words = Words::new(kind.name(), trouble_level(kind));
             words.why = Some(trouble.trouble.problem.clone());
             words.remedy.clone_from(&trouble.trouble.remedy);
-            words.until = Some(epoch.at(trouble.retry_at));
+            words.next_try = Some(epoch.at(trouble.retry_at));
             if kind == TroubleKind::Waiting && workload.is_unwanted {
                 words.state = "deleting";
             }

@@ -92,14 +92,24 @@ impl Reader {
             }
         };
         let secret = SecretSource::file(&path).and_then(|secret| checked(key, secret));
-        // What has no folder is more likely a secret in the wrong place than a path.
-        let shown = if path.components().count() > 1 {
-            &*path
-        } else {
-            Path::new("a file")
-        };
-        secret.map_err(|error| self.unusable_file(file_path, entry.origin.clone(), shown, &error))
+        secret.map_err(|error| {
+            let origin = entry.origin.clone();
+            if may_be_a_secret(&path) {
+                let shown = "a file whose name is not shown, for it may be the secret itself";
+                self.unusable(file_path, origin, shown.to_owned(), &error)
+            } else {
+                self.unusable_file(file_path, origin, &path, &error)
+            }
+        })
     }
+}
+
+/// Whether this is more likely a secret in the wrong place than a path: it has no folder, and is not
+/// made of words either.
+fn may_be_a_secret(path: &Path) -> bool {
+    let name = path.as_os_str().as_encoded_bytes();
+    let is_of_words = |letter: &u8| letter.is_ascii_lowercase() || b"-_.".contains(letter);
+    path.components().count() < 2 && !(name.len() <= 40 && name.iter().all(is_of_words))
 }
 
 fn checked(key: &Key, secret: SecretSource) -> Result<SecretSource, SecretError> {

@@ -109,10 +109,26 @@ fn a_secret_is_text_and_keeps_its_zeros() {
 fn a_secret_in_the_place_of_its_path_is_not_repeated() {
     let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", CANARY);
     given.refused(
-        "control.token_file names a file, which cannot be read: no such file; \
+        "control.token_file names a file whose name is not shown, for it may be the secret itself, \
+         which cannot be read: no such file; \
          from environment variable KRANE__CONTROL__TOKEN_FILE; \
          check that the file is mounted, readable and not empty",
     );
+}
+
+/// A path is no secret, and what was looked for where is all that helps.
+#[test]
+fn a_missing_file_is_named_in_whole_also_where_the_path_was_relative() {
+    let folder = std::env::current_dir().unwrap();
+    for name in ["control-plane-token", "token.txt", "secrets/Token1"] {
+        let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", name);
+        let path = folder.join(name).display().to_string();
+        given.refused(&format!(
+            "control.token_file names {path}, which cannot be read: no such file; \
+             from environment variable KRANE__CONTROL__TOKEN_FILE; \
+             check that the file is mounted, readable and not empty",
+        ));
+    }
 }
 
 /// Every secret planted directly, in `_file` and in `${…}`.

@@ -7,7 +7,7 @@ use axum::body::Body;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use krane_actors::events::Happening;
-use krane_domain::backlog::Outcome;
+use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
 use krane_domain::ids::Controller;
 use krane_domain::object::Resource;
 use serde_json::{Value, json};
@@ -88,6 +88,58 @@ async fn a_state_set_aside_is_told_with_version_reason_and_remedy() {
     let missing = world.get("/api/v1/controllers/nobody").await;
     assert_eq!(missing.status, StatusCode::NOT_FOUND);
     assert!(missing.text.contains("deployments"));
+}
+
+/// For a program, without a word to be taken apart.
+#[tokio::test(start_paused = true)]
+async fn a_problem_says_since_when_and_of_which_kind_object_and_code_it_is() {
+    let world = World::new();
+    world.is_up();
+    let (key, change) = wanted("shop", "web");
+    world.wants(7, key.clone(), change);
+    let mut trouble = Trouble::new(TroubleKind::Misconfigured, "the quota is used up");
+    trouble.code = Some(403);
+    world.finish(&key, Outcome::Trouble(trouble));
+    tokio::time::advance(Duration::from_secs(60)).await;
+    world.stream_lost("unauthenticated", "bad token");
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let health = world.json("/api/v1/health").await;
+    let told: Vec<Value> = health["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            json!([
+                it["kind"],
+                it["since"],
+                it["controller"],
+                it["name"],
+                it["code"]
+            ])
+        })
+        .collect();
+    let expected = [
+        json!([
+            "misconfigured",
+            "2027-01-15T08:00:00.000Z",
+            "deployments",
+            "shop/web",
+            "403"
+        ]),
+        json!([
+            "stream_down",
+            "2027-01-15T08:01:00.000Z",
+            "deployments",
+            null,
+            "unauthenticated"
+        ]),
+    ];
+    assert_eq!(told, expected);
+    let page = world.get("/").await.text;
+    assert!(
+        page.contains("since <time") && page.contains(">2 min</time>"),
+        "{page}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 use krane_actors::ports::Cluster;
+use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
 use krane_domain::desired::Change;
-use krane_domain::ids::{Controller, ObjectKey};
+use krane_domain::ids::{Controller, ObjectKey, WorkKey};
 use krane_domain::kinds::Rules;
 use krane_domain::object::ObjectRef;
 use krane_sim::cluster::Patch;
@@ -107,10 +108,52 @@ async fn a_state_set_aside_says_why_how_often_and_when_it_is_tried_again() {
     assert!(verdict.starts_with("Version 7 is set aside: the field image is empty."));
     let applied = &object["chain"].as_array().unwrap()[2];
     assert_eq!(applied["text"], "1 try failed: the field image is empty");
-    assert!(applied["until"].is_string() && applied["at"].is_string());
+    assert!(applied["next_try"].is_string() && applied["at"].is_string());
     assert_eq!(object["events"][0]["kind"], "troubled");
     let page = world.get("/workloads/deployments/shop/bad").await.text;
     assert!(page.contains("send an image") && page.contains("next try"));
+}
+
+/// The end of the hold and the next look at it are two moments.
+#[tokio::test(start_paused = true)]
+async fn a_hold_says_when_it_ends_and_is_counted_apart() {
+    let world = World::new();
+    let (key, reference) = written(&world).await;
+    world.quarantined(7, "bad", "the field image is empty", "send an image");
+    let annotations = json!({"krane.unkey.com/hold": "2027-01-15T09:00:00Z"});
+    let patch = json!([{"op": "add", "path": "/metadata/annotations", "value": annotations}]);
+    edited(&world, &reference, "kubectl-annotate", patch).await;
+    let now = world.board.now();
+    world
+        .store
+        .with(|memory| memory.backlog.look(&WorkKey::Workload(key.clone()), now));
+    let held = Trouble::new(TroubleKind::Held, "a person put it on hold");
+    world.finish(&key, Outcome::Trouble(held));
+    let object = world.json(WEB).await;
+    let set = part(&object, "ReplicaSet");
+    assert_eq!(set["hold_ends"], "2027-01-15T09:00:00.000Z");
+    assert_eq!(set["until"], set["hold_ends"], "as before");
+    let next_try = &object["workload"]["next_try"];
+    assert!(
+        next_try.as_str().unwrap() < "2027-01-15T08:01:00.000Z",
+        "{next_try}"
+    );
+    assert_eq!(next_try, &object["workload"]["until"], "as before");
+    let controller = world.json("/api/v1/controllers/deployments").await;
+    let counted = (&controller["quarantined"], &controller["on_hold"]);
+    assert_eq!(counted, (&json!(2), &json!(1)));
+    let cards = world.get("/parts/controllers").await.text;
+    for said in [
+        "Set aside or waiting <span class=\"dim\">(1)",
+        "On hold <span class=\"dim\">(1)",
+    ] {
+        assert!(cards.contains(said), "{said}: {cards}");
+    }
+    let page = world.get("/workloads/deployments/shop/web").await.text;
+    assert!(
+        page.contains("ends <time datetime=\"2027-01-15T09:00:00.000Z\""),
+        "{page}"
+    );
 }
 
 /// argoproj/argo-cd#14666: a state without a reason is no help at all.
@@ -125,7 +168,7 @@ async fn no_state_is_without_a_reason() {
     let (blocked, change) = wanted("blog", "blocked");
     world.wants(4, blocked.clone(), change);
     let on = [krane_domain::ids::SharedKey::Namespace("blog".into())].into();
-    world.finish(&blocked, krane_domain::backlog::Outcome::Blocked(on));
+    world.finish(&blocked, Outcome::Blocked(on));
     let all = world.json("/api/v1/workloads").await;
     let all = all["workloads"].as_array().unwrap();
     assert_eq!(all.len(), 4);

@@ -222,6 +222,55 @@ async fn an_api_server_that_is_away_is_no_good_news() {
     assert!(!part.contains("as of"), "{part}");
 }
 
+/// An actor that waits for news looks well when none can come.
+#[tokio::test(start_paused = true)]
+async fn the_tree_shows_watches_that_are_broken() {
+    let world = World::new();
+    world.is_up();
+    let watch = |tree: serde_json::Value| {
+        let actors = tree["actors"].as_array().unwrap().clone();
+        let path = "root/deployments/observer/watch";
+        actors.into_iter().find(|it| it["path"] == path).unwrap()
+    };
+    let before = watch(world.json("/api/v1/tree").await);
+    assert_eq!(
+        (&before["level"], &before["watches_broken"]),
+        (&"good".into(), &0.into())
+    );
+    world.watches_break(&[Resource::Pod], false, "no answer");
+    world.pass().await;
+    let after = watch(world.json("/api/v1/tree").await);
+    assert_eq!(
+        (&after["level"], &after["watches_broken"]),
+        (&"warn".into(), &1.into())
+    );
+    let page = world.get("/parts/tree").await.text;
+    assert!(page.contains("1 watch broken"), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_something_is_no_plural() {
+    let world = World::new();
+    world.is_up();
+    world.in_place(1, "web");
+    let recovered = Happening::Recovered {
+        key: krane_domain::ids::WorkKey::Workload(krane_domain::ids::ObjectKey::new("shop", "web")),
+        attempts: 1,
+    };
+    world.board.record(Some(Controller::Deployments), recovered);
+    world
+        .board
+        .record(None, Happening::DeletesAllowed { objects: 1 });
+    let page = world.get("/").await.text;
+    for said in [
+        "after 1 failed attempt<",
+        "a person allowed 1 held deletion<",
+        "1 workload ·",
+    ] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+}
+
 /// The page reads the workloads again when what is told above them changes.
 #[tokio::test(start_paused = true)]
 async fn workloads_that_are_old_are_news() {
@@ -289,6 +338,41 @@ async fn the_newest_events_are_shown_and_the_rest_on_demand() {
     assert_eq!(newest.matches("<li").count(), 20, "{text}");
     assert!(newest.contains("root/number-24"), "{text}");
     assert!(older.contains("root/number-0"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_api_server_is_told_with_its_length() {
+    let world = World::new();
+    world.is_up();
+    let lost = Happening::ApiServerLost {
+        error: "connection refused".to_owned(),
+        silent: std::time::Duration::from_millis(5_600),
+    };
+    let recovered = Happening::ApiServerRecovered {
+        took: std::time::Duration::from_secs(34),
+    };
+    world.board.record(None, lost);
+    world.board.record(None, recovered);
+    let answer = world.json("/api/v1/events").await;
+    let told: Vec<_> = answer["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| {
+            (
+                event["level"].as_str().unwrap(),
+                event["text"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("good", "the Kubernetes API answers again, after 34.0 s"),
+        (
+            "bad",
+            "the Kubernetes API has not answered for 5.6 s: connection refused",
+        ),
+    ];
+    assert_eq!(told, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -239,6 +239,7 @@ impl World {
             memory.stream.opened_at = None;
             memory.stream.lost_at = Some(now);
             memory.stream.ended_at = Some(now);
+            memory.stream.down_since.get_or_insert(now);
             memory.stream.was_open_since = false;
             memory.stream.last_end = Some(StreamEnd {
                 code,

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::harness::World;
 use crate::breaker::BreakerState;
+use crate::events::Happening;
 use crate::ports::{RpcFailureKind, WatchEnd};
 use crate::testing::{input, wants};
 
@@ -283,6 +284,44 @@ async fn a_watch_that_does_not_work_says_since_when_and_why_until_it_works_again
         .until("all work again", |world| broken(world).is_empty())
         .await;
     assert!(time < Duration::from_secs(11), "{time:?}");
+}
+
+/// Events tell an outage of the API server once, not once per kind, with how long it took.
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_api_server_has_a_start_and_an_end() {
+    let world = with_pod(true).await;
+    let told = |world: &World| -> Vec<Happening> {
+        let events = world.board.events().newest_first().into_iter();
+        let names = ["api_server_lost", "api_server_recovered"];
+        let ours = events.filter(|event| names.contains(&event.what.name()));
+        ours.map(|event| event.what).collect()
+    };
+    world.cluster.fail_lists(true);
+    world
+        .cluster
+        .end_watches(&WatchEnd::Failed("cut".to_owned()));
+    world.pass(4).await;
+    assert_eq!(told(&world), [], "it may be over in a moment");
+    world.pass(56).await;
+    assert!(
+        matches!(&told(&world)[..], [Happening::ApiServerLost { silent, .. }] if silent.as_secs() < 11),
+        "{:?}",
+        told(&world)
+    );
+    world.cluster.fail_lists(false);
+    world
+        .until("it is over", |world| told(world).len() > 1)
+        .await;
+    world.pass(60).await;
+    assert!(
+        matches!(
+            &told(&world)[..],
+            [Happening::ApiServerRecovered { took }, Happening::ApiServerLost { .. }]
+                if (60..71).contains(&took.as_secs())
+        ),
+        "{:?}",
+        told(&world)
+    );
 }
 
 /// Nothing happens in a quiet cluster: that a watch stays open has to be enough.

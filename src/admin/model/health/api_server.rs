@@ -1,12 +1,10 @@
 //! Whether the cluster can be seen at all. If not, all that is shown of it is old.
 
-use std::time::Duration;
+use krane_actors::outage::PATIENCE;
 
-use super::{Findings, Problem, many};
+use super::{Findings, Problem, ProblemKind};
 use crate::admin::model::{BrokenWatchView, ControllerView, Level, Stamp};
-
-/// A watch that breaks and is back sooner is nothing to talk about.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::words::many;
 
 /// Finds watches that do not work. Whether the API server answers nobody.
 pub(super) fn look(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) -> bool {
@@ -25,7 +23,7 @@ pub(super) fn look(controllers: &[ControllerView], now: Stamp, findings: &mut Fi
 pub(super) fn broken_just_now(controllers: &[ControllerView]) -> Option<String> {
     let all = || controllers.iter().flat_map(|it| &it.watches.broken);
     let first = all().map(|watch| watch.since).min()?;
-    let watches = many_watches(all().count());
+    let watches = many(all().count(), "watch");
     Some(format!(
         "{watches} broken since {} UTC, krane reconnects",
         first.clock()
@@ -65,7 +63,6 @@ fn away(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) {
     let words = "the Kubernetes API does not answer";
     findings.headline.say(Level::Bad, words);
     findings.add(Problem {
-        level: Level::Bad,
         what: "The Kubernetes API does not answer".to_owned(),
         why: Some(format!(
             "{}; what is shown of the cluster is as of {} UTC{waiting}",
@@ -74,8 +71,8 @@ fn away(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) {
         )),
         remedy: "check the API server and the way to it; krane keeps trying, nothing is lost"
             .to_owned(),
-        next_try: None,
-        part: "controllers",
+        since: Some(first.since),
+        ..Problem::of(ProblemKind::ApiServerAway, Level::Bad)
     });
 }
 
@@ -88,11 +85,10 @@ fn some_broken(controller: &ControllerView, now: Stamp, findings: &mut Findings)
     let broken = broken(controller, now);
     let Some(first) = broken.first() else { return };
     let name = controller.name;
-    let words = format!("{} of {name} broken", many_watches(broken.len()));
+    let words = format!("{} of {name} broken", many(broken.len(), "watch"));
     findings.headline.say(Level::Bad, words);
     let kinds: Vec<&str> = broken.iter().map(|watch| watch.kind).collect();
     findings.add(Problem {
-        level: Level::Bad,
         what: format!("{name} does not see changes of {}", kinds.join(", ")),
         why: Some(format!(
             "{}; what is shown of them is as of {} UTC",
@@ -105,14 +101,8 @@ fn some_broken(controller: &ControllerView, now: Stamp, findings: &mut Findings)
             "check the API server and the way to it; krane keeps trying, nothing is lost"
         }
         .to_owned(),
-        next_try: None,
-        part: "controllers",
+        since: Some(first.since),
+        name: Some(kinds.join(", ")),
+        ..Problem::of(ProblemKind::WatchBroken, Level::Bad).about(Some(name))
     });
-}
-
-fn many_watches(count: usize) -> String {
-    match count {
-        1 => "1 watch".to_owned(),
-        _ => format!("{count} watches"),
-    }
 }

@@ -101,7 +101,9 @@ impl Part {
     fn words(&self) -> String {
         match self {
             Self::Words(words) => words.clone(),
-            Self::Sum { count, noun, rest } => format!("{} {rest}", super::many(*count, noun)),
+            Self::Sum { count, noun, rest } => {
+                format!("{} {rest}", crate::words::many(*count, noun))
+            }
             Self::Whose {
                 names,
                 singular,

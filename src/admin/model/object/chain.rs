@@ -21,7 +21,9 @@ pub struct ChainStep {
     pub level: Level,
     /// One sentence.
     pub text: String,
-    /// When krane goes on by itself.
+    /// When krane tries again by itself.
+    pub next_try: Option<Stamp>,
+    /// The same, under its older name.
     pub until: Option<Stamp>,
 }
 
@@ -32,8 +34,14 @@ impl ChainStep {
             at: None,
             level,
             text,
+            next_try: None,
             until: None,
         }
+    }
+
+    const fn tried_again(&mut self, at: Option<Stamp>) {
+        self.next_try = at;
+        self.until = at;
     }
 
     const fn at(mut self, at: Option<Stamp>) -> Self {
@@ -114,7 +122,7 @@ fn needs(objects: &[PartView]) -> Option<ChainStep> {
         )
     };
     let mut step = ChainStep::new("needed", worst.level, text);
-    step.until = worst.until;
+    step.tried_again(worst.next_try);
     Some(step)
 }
 
@@ -134,7 +142,7 @@ fn applied(standing: &Standing, workload: &WorkloadView, epoch: &Epoch) -> Chain
         Standing::Blocked(_) => step(format!("waits: {}", why())),
         Standing::Contested { until } => {
             let mut contested = step(format!("written, and undone by somebody: {}", why()));
-            contested.until = Some(epoch.at(*until));
+            contested.tried_again(Some(epoch.at(*until)));
             contested.at(workload.applied_at)
         }
         Standing::Trouble(trouble) => {
@@ -151,7 +159,7 @@ fn applied(standing: &Standing, workload: &WorkloadView, epoch: &Epoch) -> Chain
                 ) => format!("{many} tries failed: {problem}"),
             };
             let mut failing = step(text);
-            failing.until = Some(epoch.at(trouble.retry_at));
+            failing.tried_again(Some(epoch.at(trouble.retry_at)));
             failing.at(Some(epoch.at(trouble.since)))
         }
     }

@@ -22,7 +22,11 @@ pub struct PartView {
     pub level: Level,
     /// Why it is so, or what happens next.
     pub why: Option<String>,
-    /// Until when that is so.
+    /// When the hold ends, if it is on hold.
+    pub hold_ends: Option<Stamp>,
+    /// When krane tries again by itself.
+    pub next_try: Option<Stamp>,
+    /// One of these, whichever was found last: what programs read before both had names.
     pub until: Option<Stamp>,
     /// The fields that are not as wanted.
     pub differences: Vec<DifferenceView>,
@@ -65,6 +69,8 @@ pub(super) fn view(object: &ObjectExplanation, workload: &WorkloadView, epoch: &
         state: "as wanted",
         level: Level::Good,
         why: None,
+        hold_ends: None,
+        next_try: None,
         until: None,
         differences: Vec::new(),
         foreign: Vec::new(),
@@ -78,7 +84,8 @@ pub(super) fn view(object: &ObjectExplanation, workload: &WorkloadView, epoch: &
     if let Some(Standing::Trouble(trouble)) = &object.standing {
         part.level = part.level.max(trouble_level(trouble.trouble.kind));
         part.why = Some(trouble.trouble.to_string());
-        part.until = Some(epoch.at(trouble.retry_at));
+        part.next_try = Some(epoch.at(trouble.retry_at));
+        part.until = part.next_try;
     }
     part
 }
@@ -137,7 +144,8 @@ fn compare(explanation: &Explanation, part: &mut PartView) {
             Some("it lacks the label app.kubernetes.io/managed-by=krane and is left alone".into()),
         ),
         Decision::Held { until, .. } => {
-            part.until = Stamp::of_unix_seconds(*until);
+            part.hold_ends = Stamp::of_unix_seconds(*until);
+            part.until = part.hold_ends;
             let why =
                 "a person put it on hold; remove the annotation krane.unkey.com/hold to end that";
             ("on hold", Level::Warn, Some(why.into()))

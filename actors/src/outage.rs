@@ -1,0 +1,154 @@
+//! Whether the Kubernetes API answers, as the watches of all controllers together show it.
+//!
+//! An outage is told once, however many controllers and kinds it meets: when it has lasted a
+//! while, and when it is over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use krane_domain::ids::{Controller, Moment};
+use parking_lot::Mutex;
+
+use crate::events::Happening;
+use crate::status::StatusBoard;
+use crate::store::{Memory, Store};
+
+/// A watch that breaks and is back sooner is nothing to talk about.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// None of the watches of a controller is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Silence {
+    /// When the first of them broke …
+    first: Moment,
+    /// … and the last.
+    last: Moment,
+    /// The last error of the first.
+    error: String,
+}
+
+/// What is known of the API server's answers. Cheap to clone; all clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ApiServer {
+    known: Arc<Mutex<Known>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    silent: BTreeMap<Controller, Silence>,
+    away_since: Option<Moment>,
+}
+
+/// Looks at the watches of this controller after one of them changed.
+pub(crate) fn look(store: &Store, board: &StatusBoard) {
+    let silence = store.with(|memory| silence(store, memory));
+    let controller = store.controller();
+    match board.api_server().note(controller, silence, board.now()) {
+        None => {}
+        Some(Happening::ApiServerRecovered { took }) => {
+            tracing::info!(seconds = took.as_secs(), "the Kubernetes API answers again");
+            board.record(None, Happening::ApiServerRecovered { took });
+        }
+        Some(lost) => {
+            tracing::warn!("the Kubernetes API does not answer");
+            board.record(None, lost);
+        }
+    }
+}
+
+/// Nothing as long as a single kind can be watched, or the API server says that krane may not.
+fn silence(store: &Store, memory: &Memory) -> Option<Silence> {
+    let broken = &memory.broken_watches;
+    let first = broken.values().min_by_key(|watch| watch.since)?;
+    let last = broken.values().map(|watch| watch.since).max()?;
+    let mut watched = store.controller().watches(store.rules()).into_iter();
+    let is_silent = !broken.values().any(|watch| watch.is_refused)
+        && watched.all(|spec| {
+            broken.contains_key(&spec.resource) || memory.kinds_missing.contains(&spec.resource)
+        });
+    is_silent.then(|| Silence {
+        first: first.since,
+        last,
+        error: first.error.clone(),
+    })
+}
+
+impl ApiServer {
+    /// Notes how this controller finds the API server. Returns what there is to tell.
+    fn note(
+        &self,
+        controller: Controller,
+        silence: Option<Silence>,
+        now: Moment,
+    ) -> Option<Happening> {
+        let mut known = self.known.lock();
+        match silence {
+            Some(silence) => known.silent.insert(controller, silence),
+            None => known.silent.remove(&controller),
+        };
+        let Some(since) = known.away_since else {
+            let mut silent = known.silent.values();
+            silent.find(|it| now.saturating_sub(it.last) >= PATIENCE)?;
+            let first = known.silent.values().min_by_key(|it| it.first)?;
+            let (since, error) = (first.first, first.error.clone());
+            known.away_since = Some(since);
+            let silent = now.saturating_sub(since);
+            return Some(Happening::ApiServerLost { error, silent });
+        };
+        if !known.silent.is_empty() {
+            return None;
+        }
+        known.away_since = None;
+        let took = now.saturating_sub(since);
+        Some(Happening::ApiServerRecovered { took })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        Duration::from_secs(seconds)
+    }
+
+    fn silent(first: u64, last: u64) -> Silence {
+        Silence {
+            first: at(first),
+            last: at(last),
+            error: "no answer".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_outage_that_all_controllers_notice_is_told_once_with_its_length() {
+        let server = ApiServer::default();
+        let [first, second, third] = Controller::ALL;
+        assert_eq!(server.note(first, Some(silent(10, 11)), at(11)), None);
+        assert_eq!(server.note(second, Some(silent(9, 11)), at(12)), None);
+        let lost = Happening::ApiServerLost {
+            error: "no answer".to_owned(),
+            silent: at(7),
+        };
+        assert_eq!(server.note(first, Some(silent(10, 11)), at(16)), Some(lost));
+        assert_eq!(server.note(second, Some(silent(9, 11)), at(17)), None);
+        assert_eq!(server.note(third, Some(silent(12, 12)), at(18)), None);
+        assert_eq!(server.note(second, None, at(40)), None);
+        assert_eq!(server.note(third, None, at(41)), None);
+        let over = Happening::ApiServerRecovered { took: at(33) };
+        assert_eq!(server.note(first, None, at(42)), Some(over));
+        assert_eq!(server.note(first, None, at(43)), None);
+    }
+
+    #[test]
+    fn a_short_interruption_is_not_told() {
+        let server = ApiServer::default();
+        let [first, second, _] = Controller::ALL;
+        assert_eq!(server.note(first, Some(silent(1, 1)), at(1)), None);
+        assert_eq!(server.note(second, Some(silent(1, 2)), at(2)), None);
+        assert_eq!(server.note(first, None, at(4)), None);
+        assert_eq!(server.note(second, None, at(5)), None);
+        assert_eq!(server.note(first, Some(silent(6, 6)), at(6)), None);
+    }
+}
