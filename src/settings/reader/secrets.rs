@@ -95,7 +95,7 @@ impl Reader {
         secret.map_err(|error| {
             let origin = entry.origin.clone();
             if may_be_a_secret(&path) {
-                let shown = "a file whose name is not shown, for it may be the secret itself";
+                let shown = "a file whose name is not shown, for without a folder, such as ./, it may be the secret itself";
                 self.unusable(file_path, origin, shown.to_owned(), &error)
             } else {
                 self.unusable_file(file_path, origin, &path, &error)
@@ -104,12 +104,9 @@ impl Reader {
     }
 }
 
-/// Whether this is more likely a secret in the wrong place than a path: it has no folder, and is not
-/// made of words either.
+/// Whether this may be a secret in the wrong place: it has no folder, and tokens are made of words, too.
 fn may_be_a_secret(path: &Path) -> bool {
-    let name = path.as_os_str().as_encoded_bytes();
-    let is_of_words = |letter: &u8| letter.is_ascii_lowercase() || b"-_.".contains(letter);
-    path.components().count() < 2 && !(name.len() <= 40 && name.iter().all(is_of_words))
+    path.components().count() < 2
 }
 
 fn checked(key: &Key, secret: SecretSource) -> Result<SecretSource, SecretError> {

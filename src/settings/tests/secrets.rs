@@ -109,8 +109,8 @@ fn a_secret_is_text_and_keeps_its_zeros() {
 fn a_secret_in_the_place_of_its_path_is_not_repeated() {
     let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", CANARY);
     given.refused(
-        "control.token_file names a file whose name is not shown, for it may be the secret itself, \
-         which cannot be read: no such file; \
+        "control.token_file names a file whose name is not shown, for without a folder, \
+         such as ./, it may be the secret itself, which cannot be read: no such file; \
          from environment variable KRANE__CONTROL__TOKEN_FILE; \
          check that the file is mounted, readable and not empty",
     );
@@ -120,14 +120,26 @@ fn a_secret_in_the_place_of_its_path_is_not_repeated() {
 #[test]
 fn a_missing_file_is_named_in_whole_also_where_the_path_was_relative() {
     let folder = std::env::current_dir().unwrap();
-    for name in ["control-plane-token", "token.txt", "secrets/Token1"] {
+    for name in ["./control-plane-token", "secrets/Token1"] {
         let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", name);
-        let path = folder.join(name).display().to_string();
+        let path = folder.join(name.trim_start_matches("./"));
+        let path = path.display();
         given.refused(&format!(
             "control.token_file names {path}, which cannot be read: no such file; \
              from environment variable KRANE__CONTROL__TOKEN_FILE; \
              check that the file is mounted, readable and not empty",
         ));
+    }
+}
+
+/// A pass phrase is made of words, as the name of a file is.
+#[test]
+fn words_without_a_folder_are_not_repeated() {
+    for word in ["correct-horse-battery", "token.txt"] {
+        let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", word);
+        let told = format!("{:?}", given.load().err());
+        assert!(told.contains("control.token_file"), "{told}");
+        assert!(!told.contains(word), "{told}");
     }
 }
 
