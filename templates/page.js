@@ -5,7 +5,9 @@
 const link = document.getElementById("link");
 const announcer = document.getElementById("announcer");
 const skew = Date.parse(document.body.dataset.now) - Date.now();
-let epoch = null;
+const epoch = document.body.dataset.epoch;
+// Of each part, the revision that the page shows; nothing is known of it after the stream was lost.
+let shown = JSON.parse(document.body.dataset.revisions);
 
 function brief(milliseconds) {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
@@ -97,6 +99,7 @@ function say(text, level) {
 let stream = null;
 
 function follow() {
+  if (stream) shown = {};
   stream?.close();
   stream = null;
   if (document.hidden) return;
@@ -108,6 +111,7 @@ function follow() {
     answersAgain();
   });
   stream.addEventListener("error", () => {
+    shown = {};
     say("not connected, trying again", "warn");
     if (stream?.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
   });
@@ -115,13 +119,13 @@ function follow() {
 
 function changed(message) {
   const changed = JSON.parse(message.data);
-  if (epoch !== null && epoch !== changed.epoch) location.reload();
-  epoch = changed.epoch;
+  if (epoch !== changed.epoch) location.reload();
   document.title = `${changed.level === "bad" || changed.level === "warn" ? "! " : ""}krane · ${changed.sentence}`;
   for (const part of document.querySelectorAll("[data-part]")) {
     const causes = (part.dataset.on ?? part.dataset.part).split(" ");
-    if (causes.some((cause) => changed.parts.includes(cause))) refresh(part.dataset.part);
+    if (causes.some((cause) => shown[cause] !== changed.revisions[cause])) refresh(part.dataset.part);
   }
+  shown = changed.revisions;
 }
 
 function happened(message) {

@@ -56,6 +56,16 @@ pub(super) struct PageQuery {
 }
 
 impl<'a> Show<'a> {
+    /// When this process began: a page of another one is of no use any more.
+    pub(super) fn epoch(&self) -> Stamp {
+        self.feed.sources().epoch.at(Duration::ZERO)
+    }
+
+    /// Which revision of each part the page shows, so that it asks only for what is newer.
+    pub(super) fn revisions(&self) -> String {
+        serde_json::to_string(&self.view.revisions).unwrap_or_default()
+    }
+
     /// The workloads asked for. Made for the part that lists them, like what follows.
     pub(super) fn list(&self) -> Listing<'a> {
         self.view.list(&self.query.list)
