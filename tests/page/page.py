@@ -434,6 +434,7 @@ def main() -> int:
             nobody_is_kept_out(browser, demo)
             a_phone_shows_the_answer_where_the_finger_is(browser, demo, shots)
             if pictures:
+                expect(page.locator(".sentence")).to_have_text("Everything wanted is in place", timeout=PATIENCE)
                 for scheme in ["light", "dark"]:
                     picture(browser, demo.url, pictures / f"page-{scheme}.png", scheme, 1280, 960)
                 picture(browser, demo.url, pictures / "page-phone.png", "dark", 390, 844)

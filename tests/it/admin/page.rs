@@ -116,7 +116,7 @@ async fn the_first_sentence_says_how_krane_is() {
     let text = world.get("/").await.text;
     assert!(
         text.contains(
-            "Controller deployments is parked, 1 state set aside, deployments has no stream"
+            "Controller deployments is parked, 1 state set aside, deployments have no stream"
         ),
         "{text}"
     );

@@ -109,6 +109,8 @@ impl Part {
                 singular,
                 plural,
             } => match names.split_last() {
+                // Deployments are several by themselves.
+                Some((last, [])) if last.ends_with('s') => format!("{last} {plural}"),
                 Some((last, [])) => format!("{last} {singular}"),
                 Some((last, others)) => format!("{} and {last} {plural}", others.join(", ")),
                 None => String::new(),
@@ -120,6 +122,17 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::{Headline, Level};
+
+    #[test]
+    fn the_verb_goes_with_the_name() {
+        let told = |name| {
+            let mut headline = Headline::default();
+            headline.of(Level::Warn, name, "has no stream", "have no stream");
+            headline.sentence().unwrap().1
+        };
+        assert_eq!(told("sentinels"), "Sentinels have no stream");
+        assert_eq!(told("cilium"), "Cilium has no stream");
+    }
 
     #[test]
     fn what_is_true_of_several_is_said_once_and_the_worst_first() {
