@@ -10,6 +10,12 @@ export PATH="$tools/bin:$PATH"
 # Never a changed Cargo.lock, never a prompt.
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}" GIT_TERMINAL_PROMPT=0
 
+# The first lines of a script say what it does and how it is called.
+if [[ "${1:-}" == --help || "${1:-}" == -h ]]; then
+    sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[1]}"
+    exit 0
+fi
+
 say() { printf '\n== %s\n' "$*"; }
 
 fail() {

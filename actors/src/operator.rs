@@ -18,6 +18,9 @@ use crate::resync::ResyncMessage;
 use crate::status::StatusBoard;
 use crate::store::Store;
 
+/// What is told when a person switches writes off.
+pub const WRITES_OFF: &str = "writes off";
+
 /// What came of asking for a pass over all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Heard {
@@ -147,7 +150,7 @@ impl Operator {
     pub fn set_writes(&self, are_on: bool) -> bool {
         let is_news = self.writes.swap(are_on, Ordering::Relaxed) != are_on;
         if is_news {
-            self.asked(if are_on { "writes on" } else { "writes off" }, None);
+            self.asked(if are_on { "writes on" } else { WRITES_OFF }, None);
         }
         is_news
     }

@@ -17,7 +17,9 @@ mod workloads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use krane_actors::events::Happening;
 use krane_actors::lease::Leadership;
+use krane_actors::operator::WRITES_OFF;
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use serde::Serialize;
@@ -92,6 +94,8 @@ pub struct Sources {
     pub health: Arc<dyn HealthView>,
     /// Whether writes are allowed (`safety.writes`).
     pub writes: Arc<AtomicBool>,
+    /// Whether the configuration allows them.
+    pub writes_configured: bool,
     /// Whether every write is a dry run (`krane run --observe`).
     pub observes: bool,
     /// Whether this process is the one that writes.
@@ -156,6 +160,14 @@ impl Revisions {
 }
 
 impl Sources {
+    /// When a person last switched writes off, if that is not forgotten.
+    fn switched_off_at(&self) -> Option<Stamp> {
+        let events = self.board.events().newest_first();
+        let is_that = |what: &Happening| matches!(what, Happening::Asked { action, .. } if *action == WRITES_OFF);
+        let found = events.iter().find(|event| is_that(&event.what))?;
+        Some(self.epoch.at(found.at))
+    }
+
     /// Takes a view. Parts that are as in `last` are shared with it.
     #[must_use]
     pub fn view(&self, last: Option<&View>) -> View {
@@ -179,6 +191,10 @@ impl Sources {
                 health::Writing::Rehearsed
             } else if self.writes.load(Ordering::Relaxed) {
                 health::Writing::On
+            } else if self.writes_configured {
+                health::Writing::SwitchedOff {
+                    since: self.switched_off_at(),
+                }
             } else {
                 health::Writing::Off
             },

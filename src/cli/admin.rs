@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{HeaderValue, Method, Request};
+use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use krane_domain::ids;
@@ -64,6 +64,8 @@ pub(super) enum AskError {
     Unreachable { admin: SocketAddr, error: String },
     #[error("krane answered {code}: {words}")]
     Refused { code: u16, words: String },
+    #[error("krane does not take the token of {file}")]
+    WrongToken { file: String },
     #[error("the answer makes no sense: {0}")]
     Answer(#[from] serde_json::Error),
     #[error("{0}")]
@@ -77,7 +79,7 @@ impl AskError {
             Self::Runtime(_) => "krane::admin::threads",
             Self::Token { .. } | Self::TokenForm(_) => "krane::admin::token",
             Self::Unreachable { .. } => "krane::admin::unreachable",
-            Self::Refused { .. } => "krane::admin::refused",
+            Self::Refused { .. } | Self::WrongToken { .. } => "krane::admin::refused",
             Self::Answer(_) => "krane::admin::answer",
             Self::NoSuch(_) => "krane::admin::no_such",
         }
@@ -85,7 +87,8 @@ impl AskError {
 
     const fn code(&self) -> u8 {
         match self {
-            Self::Refused {
+            Self::WrongToken { .. }
+            | Self::Refused {
                 code: 401 | 403, ..
             } => exit::NO_PERMISSION,
             Self::Refused {
@@ -110,6 +113,9 @@ impl AskError {
             Self::Unreachable { .. } => {
                 "forward the port (kubectl -n krane port-forward deploy/krane 9091) or say where \
                  it is with --admin"
+            }
+            Self::WrongToken { .. } => {
+                "give the one of admin.token; krane reads its file again when that changes"
             }
             Self::Refused { code: 401, .. } => "give the token of admin.token with --token-file",
             Self::Refused { code: 403, .. } => {
@@ -215,6 +221,10 @@ impl AdminFlags {
             .ok()
             .and_then(|answer| Some(answer.get("error")?.as_str()?.to_owned()))
             .unwrap_or_else(|| text.trim().to_owned());
+        if let (StatusCode::UNAUTHORIZED, Some(file)) = (code, &self.token_file) {
+            let file = printable(&file.display().to_string());
+            return Err(AskError::WrongToken { file });
+        }
         Err(AskError::Refused {
             code: code.as_u16(),
             words: printable(&words),
@@ -224,7 +234,7 @@ impl AdminFlags {
     async fn exchange(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> std::io::Result<(http::StatusCode, Bytes)> {
+    ) -> std::io::Result<(StatusCode, Bytes)> {
         let stream = TcpStream::connect(self.admin).await?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await

@@ -260,6 +260,9 @@ impl Hands {
             let _ = self.narrator.say(Who::Story, "waits", what, None);
             said.send_modify(|said| *said += "; the story waits until Restore is pressed");
         }
+        if matches!(deed.next, Next::Recovery) {
+            let _ = self.narrator.say(Who::Story, "goes_on", "goes on", None);
+        }
         if matches!(deed.next, Next::SettingAside(_) | Next::Holding(_)) {
             self.stage.show();
             let rests = "; the story rests for a minute, or until Restore is pressed";

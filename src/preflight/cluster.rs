@@ -95,7 +95,7 @@ pub(super) fn judge_greeting(greeting: &Greeting) -> Finding {
             format!("the API server {host} gave no usable answer"),
         )
         .because(why)
-        .fix("check that it is up, and network policies between krane's pod and it"),
+        .fix(way_to_api_server(why)),
         Ok((version, text)) if *version < OLDEST => Finding::fail(
             group,
             check,
@@ -186,6 +186,19 @@ fn cilium(presence: &Presence, is_required: bool) -> Finding {
     }
 }
 
+/// What to look at when no usable answer came, by the words of what did.
+fn way_to_api_server(why: &str) -> &'static str {
+    let why = why.to_lowercase();
+    if why.contains("certificate") {
+        "check `server` and the certificate authority of the kubeconfig (in a pod: ca.crt beside the token), and \
+         whether a proxy answers in its place"
+    } else if why.contains("refused") {
+        "check that it is up, and the address and port of `server` in the kubeconfig"
+    } else {
+        "check `server` in the kubeconfig, and what lies between: a proxy, a firewall, in a pod network policies"
+    }
+}
+
 fn sentinels(presence: &Presence) -> Finding {
     let (group, check) = (Group::Cluster, "cluster.sentinel_namespace");
     match presence {
@@ -198,7 +211,7 @@ fn sentinels(presence: &Presence) -> Finding {
             "krane::check::sentinel_namespace",
             "there is no namespace sentinel",
         )
-        .because("krane makes sentinels there, and does not make that namespace")
+        .because("krane's rights for sentinels are a Role in it, so that it has to be there before krane")
         .fix("kubectl create namespace sentinel"),
     }
 }

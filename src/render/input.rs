@@ -180,6 +180,7 @@ impl<'a> Input<'a> {
 
     fn unreadable(&mut self, path: String, raw: &RawValue, words: String) {
         let place = self.place(path, raw);
+        let words = words.replace("invalid digit found in string", "is no whole number");
         let what = FaultKind::Unreadable(words);
         self.faults.push(Fault { place, what });
     }

@@ -188,6 +188,7 @@ impl Running {
             stores: stores.clone(),
             health: Arc::<AgentView>::clone(&view),
             writes,
+            writes_configured: settings.safety.writes == WritesMode::On,
             observes,
             leadership,
             epoch,

@@ -356,3 +356,66 @@ fn a_wrong_length_is_a_usage_error() {
     let (_, status) = Playing::start(&["--for", "soon"]).end();
     assert_eq!(status.code(), Some(2));
 }
+
+/// Its apps are counted like those of the story, and it changes them while that is told.
+#[test]
+fn a_crowd_is_in_place_and_reported_in_the_end() {
+    let playing = Playing::start(&["--json", "--for", "3s", "--apps", "60", "--changes", "20"]);
+    let (lines, status) = playing.end();
+    assert_eq!(status.code(), Some(0));
+    let summary: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    let count = |what: &str| summary["apps"][what].as_u64().unwrap();
+    assert!(count("wanted") >= 60, "{summary}");
+    assert_eq!(count("wanted"), count("reported"), "{summary}");
+    assert!(
+        summary["states_sent"].as_u64().unwrap() > count("wanted"),
+        "nothing changed: {summary}"
+    );
+}
+
+#[test]
+fn changes_need_somebody_who_changes() {
+    for wrong in [
+        &["--changes", "5"][..],
+        &["--apps", "10001"],
+        &["--apps", "1", "--changes", "1001"],
+    ] {
+        let (_, status) = Playing::start(wrong).end();
+        assert_eq!(status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+/// Its page asks for it, and with it krane's own verbs act; a wrong one is told from none.
+#[test]
+fn with_a_token_the_verbs_act_in_a_demo() {
+    let mut playing = Playing::start(&["--json", "--token", "secret"]);
+    let address = page_of(&mut playing);
+    assert!(get(&address, "/").starts_with("HTTP/1.1 401"));
+    let folder = tempfile::tempdir().unwrap();
+    let verb = |arguments: &[&str], token: &str| {
+        let file = folder.path().join(token);
+        std::fs::write(&file, token).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_krane"))
+            .args(arguments)
+            .args(["--admin", &address, "--token-file"])
+            .arg(file)
+            .env_clear()
+            .output()
+            .unwrap();
+        let told = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(told).unwrap())
+    };
+    let (code, told) = verb(&["writes", "off"], "another");
+    assert_eq!(code, Some(77), "{told}");
+    assert!(
+        told.contains("does not take the token of") && told.contains("another"),
+        "{told}"
+    );
+    let (code, told) = verb(&["writes", "off"], "secret");
+    assert_eq!(code, Some(0), "{told}");
+    let (_, told) = verb(&["status"], "secret");
+    for words in ["A person switched writes off", "since", "krane writes on"] {
+        assert!(told.contains(words), "{words} is not in\n{told}");
+    }
+    assert!(!told.contains("safety.writes"), "{told}");
+}

@@ -39,8 +39,13 @@ pub(super) enum Writing {
     On,
     /// They are sent as dry runs.
     Rehearsed,
-    /// They are held back.
+    /// They are held back, for the configuration says so.
     Off,
+    /// They are held back, for a person says so.
+    SwitchedOff {
+        /// Since when, if that is not forgotten.
+        since: Option<Stamp>,
+    },
 }
 
 pub(super) struct Inputs<'a> {
@@ -98,6 +103,18 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
             what: "Writes are switched off".to_owned(),
             why: Some("safety.writes is \"off\": krane only looks and reports".to_owned()),
             remedy: "set safety.writes to \"on\" to go on".to_owned(),
+            ..Problem::of(ProblemKind::WritesOff, Level::Warn)
+        });
+    }
+    if let Writing::SwitchedOff { since } = inputs.writing {
+        findings
+            .headline
+            .say(Level::Warn, "writes are switched off");
+        findings.add(Problem {
+            what: "A person switched writes off".to_owned(),
+            why: Some("`krane writes off`: krane only looks and reports".to_owned()),
+            remedy: "`krane writes on` ends it, and so does a restart".to_owned(),
+            since,
             ..Problem::of(ProblemKind::WritesOff, Level::Warn)
         });
     }

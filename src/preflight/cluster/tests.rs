@@ -136,3 +136,14 @@ fn a_line_names_a_few_and_counts_the_rest() {
     let names: Vec<String> = (1..=7).map(|number| format!("s-{number}")).collect();
     assert_eq!(some(&names), "s-1, s-2, s-3, s-4, s-5 and 2 more");
 }
+
+/// Whoever reads it may be on a laptop with a kubeconfig, not in a pod.
+#[test]
+fn the_way_to_the_api_server_is_mended_by_what_is_wrong_with_it() {
+    let mend = |why: &str| way_to_api_server(why);
+    assert!(mend("invalid peer certificate: not valid for name").contains("certificate authority"));
+    assert!(
+        mend("tcp connect error: Connection refused (os error 111)").contains("port of `server`")
+    );
+    assert!(mend("no answer after 4 s").contains("network policies"));
+}

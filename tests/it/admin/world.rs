@@ -96,6 +96,7 @@ impl World {
             stores: vec![Arc::clone(&store)],
             health: Arc::new(Well),
             writes: Arc::clone(&writes),
+            writes_configured: true,
             observes: false,
             leadership: krane_actors::lease::Leadership::default(),
             epoch: Epoch::new(1_800_000_000, Duration::ZERO),

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::super::events::brief;
 use super::super::{Epoch, Level, Stamp, WorkloadView};
 use super::PartView;
+use super::verdict::{YOUNG, is_young};
 
 /// One link of the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -190,6 +191,10 @@ fn reported(workload: &WorkloadView) -> Option<ChainStep> {
         (false, None, None) => format!("{} running", report.running),
     };
     Some(match (report.delivered, report.refusals) {
+        (true, _) if is_young(workload) => {
+            let text = format!("told the control plane: {what}; {YOUNG}");
+            ChainStep::new("reported", Level::Busy, text).at(report.delivered_at)
+        }
         (true, _) => {
             let text = format!("told the control plane: {what}");
             ChainStep::new("reported", Level::Good, text).at(report.delivered_at)

@@ -79,9 +79,27 @@ fn pods(workload: &WorkloadView, wanted: u32) -> String {
     }
 }
 
+/// Why a pod that is ready is not counted yet.
+pub(super) const YOUNG: &str = "a pod of a sentinel counts when it has been ready for 30 s";
+
+/// Whether pods of a sentinel are ready that its Deployment does not call available yet (`minReadySeconds`).
+pub(super) fn is_young(workload: &WorkloadView) -> bool {
+    let wanted = workload
+        .replicas
+        .map_or(0, |wanted| usize::try_from(wanted).unwrap_or(usize::MAX));
+    let report = workload.report.as_ref();
+    report.is_some_and(|report| {
+        report.health.is_some() && report.running < workload.ready.min(wanted)
+    })
+}
+
 fn report(workload: &WorkloadView) -> Option<String> {
     let report = workload.report.as_ref()?;
     Some(match (report.delivered, report.refusals) {
+        (true, _) if is_young(workload) => format!(
+            "The control plane knows {} of them: {YOUNG}.",
+            report.running
+        ),
         (true, _) => "The control plane knows that.".to_owned(),
         (false, 0) => "The control plane is not told yet.".to_owned(),
         (false, refusals) => format!("The control plane refused the report {refusals} times."),
@@ -90,4 +108,60 @@ fn report(workload: &WorkloadView) -> Option<String> {
 
 fn without_stop(text: &str) -> &str {
     text.trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::model::{Epoch, Level, ReportView};
+
+    fn sentinel(ready: usize, available: usize) -> WorkloadView {
+        let epoch = Epoch::new(1_800_000_000, std::time::Duration::ZERO);
+        let told = ReportView {
+            gone: false,
+            instances: None,
+            health: Some("unhealthy"),
+            running: available,
+            since: epoch.at(std::time::Duration::ZERO),
+            delivered: true,
+            delivered_at: None,
+            refusals: 0,
+        };
+        WorkloadView {
+            controller: "sentinels",
+            kind: "sentinel",
+            namespace: "sentinel".to_owned(),
+            name: "gate".to_owned(),
+            id: None,
+            version: 1,
+            state: "in place",
+            level: Level::Good,
+            why: None,
+            remedy: None,
+            next_try: None,
+            until: None,
+            replicas: Some(2),
+            ready,
+            pod_count: ready,
+            outdated: 0,
+            outdated_are_replaced: false,
+            pods: Vec::new(),
+            applied_at: None,
+            in_place_since: None,
+            report: Some(told),
+        }
+    }
+
+    /// It said that the control plane knows of a pod that was reported as not available.
+    #[test]
+    fn a_pod_of_a_sentinel_that_is_ready_for_a_moment_is_not_known_yet() {
+        let told = |ready, available| report(&sentinel(ready, available)).unwrap();
+        assert_eq!(
+            told(1, 0),
+            "The control plane knows 0 of them: a pod of a sentinel counts when it has been ready for 30 s."
+        );
+        assert_eq!(told(2, 2), "The control plane knows that.");
+        // One more than wanted, on its way out.
+        assert_eq!(told(3, 2), "The control plane knows that.");
+    }
 }

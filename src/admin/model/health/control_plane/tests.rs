@@ -77,7 +77,7 @@ fn who_alone_does_not_hear_the_control_plane_is_named() {
     ];
     let (sentence, problems) = found(&all, MINUTE);
     let expected =
-        "Sentinels does not hear the control plane, cilium cannot reach the control plane";
+        "Sentinels do not hear the control plane, cilium cannot reach the control plane";
     assert_eq!(sentence.as_deref(), Some(expected));
     let what: Vec<&str> = problems.iter().map(|it| it.what.as_str()).collect();
     assert_eq!(
