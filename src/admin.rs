@@ -60,6 +60,11 @@ pub fn router(
         demo: desk.0.clone(),
     });
     page.merge(api)
-        .merge(operate::router(hands.clone()))
+        .merge(
+            operate::router(hands.clone()).layer(middleware::from_fn_with_state(
+                Arc::clone(feed),
+                feed::refresh,
+            )),
+        )
         .layer(middleware::from_fn_with_state(Arc::clone(access), guard))
 }

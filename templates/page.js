@@ -68,7 +68,8 @@ async function refresh(name) {
       && (response.headers.get("content-type") ?? "").startsWith("text/html");
     if (isPart && part) replace(part, await response.text());
   } catch {
-    // The stream notices by itself when the server is gone, and asks again when it is back.
+    // The stream notices by itself when the server is gone. What was not heard is asked for again.
+    shown = {};
   }
   const again = pending.get(name);
   pending.delete(name);
@@ -119,7 +120,15 @@ function follow() {
 
 function changed(message) {
   const changed = JSON.parse(message.data);
-  if (epoch !== changed.epoch) location.reload();
+  // A page of an earlier process is of no use. Behind a balancer every answer may be another process's: not without a pause.
+  if (epoch !== changed.epoch) {
+    if (Date.now() - Number(sessionStorage.getItem("reloaded")) > 10000) {
+      sessionStorage.setItem("reloaded", Date.now());
+      location.reload();
+      return;
+    }
+    say("answers come from different processes", "warn");
+  }
   document.title = `${changed.level === "bad" || changed.level === "warn" ? "! " : ""}krane · ${changed.sentence}`;
   for (const part of document.querySelectorAll("[data-part]")) {
     const causes = (part.dataset.on ?? part.dataset.part).split(" ");

@@ -83,13 +83,18 @@ impl ApiServer {
         now: Moment,
     ) -> Option<Happening> {
         let mut known = self.known.lock();
+        // Who is answered proves that the others only have not noticed yet.
+        let is_long = silence
+            .as_ref()
+            .is_some_and(|silence| now.saturating_sub(silence.last) >= PATIENCE);
         match silence {
             Some(silence) => known.silent.insert(controller, silence),
             None => known.silent.remove(&controller),
         };
         let Some(since) = known.away_since else {
-            let mut silent = known.silent.values();
-            silent.find(|it| now.saturating_sub(it.last) >= PATIENCE)?;
+            if !is_long {
+                return None;
+            }
             let first = known.silent.values().min_by_key(|it| it.first)?;
             let (since, error) = (first.first, first.error.clone());
             known.away_since = Some(since);
@@ -139,6 +144,16 @@ mod tests {
         let over = Happening::ApiServerRecovered { took: at(33) };
         assert_eq!(server.note(first, None, at(42)), Some(over));
         assert_eq!(server.note(first, None, at(43)), None);
+    }
+
+    #[test]
+    fn nothing_is_lost_because_somebody_is_answered_again() {
+        let server = ApiServer::default();
+        let [first, second, _] = Controller::ALL;
+        assert_eq!(server.note(first, Some(silent(0, 0)), at(0)), None);
+        assert_eq!(server.note(second, Some(silent(0, 0)), at(0)), None);
+        assert_eq!(server.note(first, None, at(6)), None);
+        assert_eq!(server.note(second, None, at(7)), None);
     }
 
     #[test]

@@ -2,9 +2,12 @@
 //! announced to those who stay.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, timeout};
@@ -32,6 +35,10 @@ pub struct Feed {
     sources: Sources,
     history: History,
     latest: Mutex<Option<Latest>>,
+    /// Somebody acted since the latest view.
+    is_stale: AtomicBool,
+    /// When a person last asked for something, in milliseconds of the board's clock.
+    asked_at: AtomicU64,
     announced: watch::Sender<Option<Arc<View>>>,
     viewers: AtomicUsize,
     arrived: Notify,
@@ -47,6 +54,20 @@ struct Latest {
 /// How long a view is shown that took so long to take.
 fn fresh_for(took: Duration) -> Duration {
     (took * WORTH).clamp(FRESH, STALE)
+}
+
+/// Answers a request that acts: whoever asked wants to see what came of it.
+pub(super) async fn refresh(
+    State(feed): State<Arc<Feed>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
+    let now = feed.sources.board.now().as_millis();
+    feed.asked_at
+        .store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
+    feed.is_stale.store(true, Ordering::Relaxed);
+    response
 }
 
 /// Somebody who follows the feed; leaving ends it.
@@ -70,6 +91,8 @@ impl Feed {
             sources,
             history: History::default(),
             latest: Mutex::default(),
+            is_stale: AtomicBool::new(false),
+            asked_at: AtomicU64::new(0),
             announced: watch::Sender::new(None),
             viewers: AtomicUsize::new(0),
             arrived: Notify::new(),
@@ -85,8 +108,10 @@ impl Feed {
     pub fn view(&self) -> Arc<View> {
         let mut latest = self.latest.lock();
         let start = self.sources.board.now();
+        let is_stale = self.is_stale.swap(false, Ordering::Relaxed);
         if let Some(Latest { view, took }) = latest.as_ref()
-            && self.sources.epoch.at(start).since(&view.taken_at) < fresh_for(*took)
+            && !is_stale
+            && self.sources.epoch.at(start).since(&view.taken_at) < self.fresh_for(*took, start)
         {
             return Arc::clone(view);
         }
@@ -97,6 +122,15 @@ impl Feed {
             took: self.sources.board.now().saturating_sub(start),
         });
         view
+    }
+
+    /// For a while after a person acted, a dear view is shown no longer than a cheap one.
+    fn fresh_for(&self, took: Duration, now: Duration) -> Duration {
+        let asked_at = Duration::from_millis(self.asked_at.load(Ordering::Relaxed));
+        if !asked_at.is_zero() && now.saturating_sub(asked_at) < STALE {
+            return FRESH;
+        }
+        fresh_for(took)
     }
 
     /// Joins those who follow; `None` when there are too many.

@@ -27,7 +27,7 @@ pub(super) struct Demo {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// End after about this long, such as 30s; the exit code is 0 only if all is in place then.
+    /// End after about this long, such as 30s; the exit code is 0 only if all is in place then. A crowd comes first.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     length: Option<Duration>,
 

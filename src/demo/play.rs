@@ -98,7 +98,7 @@ impl Play<'_> {
         self.say(Who::ControlPlane, "wants", &what)?;
         let took = self.stage.crowd_settled().await;
         let what = format!("made and reported all {apps}");
-        self.done("made", &what, Some(took))
+        self.done("made", &what, took)
     }
 
     /// Leaves the visitor some time in which nothing is missing.

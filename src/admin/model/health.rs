@@ -210,7 +210,8 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
             },
             why,
             remedy: remedy.to_owned(),
-            since: Some(actor.since),
+            // Every try begins the state anew: since when it fails is not known.
+            since: actor.parked.then_some(actor.since),
             next_try: actor.starts_at,
             name: Some(actor.path.clone()),
             code: actor.last_error.as_ref().map(|error| error.kind.to_owned()),
@@ -267,7 +268,6 @@ fn listing(controller: &ControllerView, tree: &[ActorView], findings: &mut Findi
                 why: Some(error.text.clone()),
                 remedy: "check the API server and krane's ClusterRole; krane tries again by itself"
                     .to_owned(),
-                since: actor.map(|actor| actor.since),
                 next_try: actor.and_then(|actor| actor.starts_at),
                 ..Problem::of(ProblemKind::ClusterUnread, Level::Bad).about(Some(name))
             });

@@ -6,7 +6,7 @@ use krane_proto::ctrl::v1::ApplyDeployment;
 use krane_sim::control_plane::samples;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::{Stage, pause};
+use super::Stage;
 use crate::demo::crowd::reference;
 
 /// How often changes are sent: several at once when there are many.
@@ -38,15 +38,14 @@ impl Stage {
         }
     }
 
-    /// Waits until the whole crowd is in place and told, however long it takes. How long it took.
-    pub(in crate::demo) async fn crowd_settled(&self) -> Duration {
+    /// Waits until the whole crowd is in place and told. How long it took; nothing when one of it does not get there, such as one on hold.
+    pub(in crate::demo) async fn crowd_settled(&self) -> Option<Duration> {
         let start = Instant::now();
         for state in self.crowd.states() {
-            while !(self.has(&state) && self.is_told_of(&state)) {
-                pause(super::LOOK).await;
-            }
+            self.until(|| self.has(&state) && self.is_told_of(&state))
+                .await?;
         }
-        start.elapsed()
+        Some(start.elapsed())
     }
 
     /// Whether the cluster has this one as it is wanted.

@@ -50,7 +50,11 @@ impl Failure {
             RpcFailureKind::Transport
         };
         Self {
-            code: status.code(),
+            code: match (kind, status.code()) {
+                // A connection that broke is nothing that nobody knows.
+                (RpcFailureKind::Transport, Code::Unknown) => Code::Unavailable,
+                (_, code) => code,
+            },
             kind,
             message: presentable(described(status.message(), status.source()), token),
             is_oversize,

@@ -26,6 +26,14 @@ async fn ask(world: &World, headers: &[(&str, &str)], action: &Value) -> Answer 
         .await
 }
 
+async fn health(world: &World) -> Value {
+    let request = Request::get("/api/v1/health")
+        .header("host", "localhost:9091")
+        .header("authorization", format!("Bearer {TOKEN}"));
+    let answer = world.ask(request).await;
+    serde_json::from_str(&answer.text).unwrap()
+}
+
 async fn act(world: &World, action: Value) -> (StatusCode, Value) {
     let bearer = format!("Bearer {TOKEN}");
     let headers = [
@@ -77,10 +85,17 @@ async fn nothing_is_done_without_leave_token_and_word() {
 #[tokio::test(start_paused = true)]
 async fn writes_are_switched_and_told() {
     let world = World::with_actions(TOKEN);
+    world.is_up();
+    assert_eq!(health(&world).await["problems"], json!([]));
     let (status, told) = act(&world, json!({"action": "writes", "on": false})).await;
     assert_eq!(status, StatusCode::OK);
     assert!(told["done"].as_str().unwrap().starts_with("writes are off"));
     assert!(!world.writes.load(Ordering::Relaxed));
+    // The clock stands still: whoever acted is shown no view from before.
+    let problem = health(&world).await["problems"][0].clone();
+    assert_eq!(problem["kind"], "writes_off");
+    assert!(problem["since"].is_string(), "{problem}");
+    assert!(!problem.to_string().contains("safety.writes"), "{problem}");
     let (_, told) = act(&world, json!({"action": "writes", "on": false})).await;
     assert!(
         told["done"]

@@ -35,7 +35,7 @@ pub(super) fn look(controllers: &[&ControllerView], now: Stamp, findings: &mut F
     for (obstacle, group) in groups {
         let is_of_all = group.len() == controllers.len();
         headline(obstacle, &group, is_of_all, findings);
-        findings.add(problem(obstacle, &group, is_of_all));
+        findings.add(problem(obstacle, &group, is_of_all, now));
     }
 }
 
@@ -96,12 +96,19 @@ fn headline(
     }
 }
 
-fn problem(obstacle: Obstacle<'_>, group: &[&ControllerView], is_of_all: bool) -> Problem {
+fn problem(
+    obstacle: Obstacle<'_>,
+    group: &[&ControllerView],
+    is_of_all: bool,
+    now: Stamp,
+) -> Problem {
     let things = things(group);
     let streams = group.iter().map(|it| &it.stream);
     let down_since = streams.filter_map(|stream| stream.down_since).min();
     let calls = group.iter().filter_map(|it| it.breaker_since).min();
-    let next_try = group.iter().filter_map(|it| it.breaker_probe_at).min();
+    let next_try = group.iter().filter_map(|it| it.breaker_probe_at);
+    // A probe that is under way is no next one.
+    let next_try = next_try.filter(|at| *at > now).min();
     let names = group.iter().map(|it| it.name);
     let end = group.iter().find_map(|it| it.stream.last_end.as_deref());
     let end = end.unwrap_or_default();

@@ -76,8 +76,7 @@ fn who_alone_does_not_hear_the_control_plane_is_named() {
         controller(third, None, 5),
     ];
     let (sentence, problems) = found(&all, MINUTE);
-    let expected =
-        "Sentinels do not hear the control plane, cilium cannot reach the control plane";
+    let expected = "Sentinels do not hear the control plane, cilium cannot reach the control plane";
     assert_eq!(sentence.as_deref(), Some(expected));
     let what: Vec<&str> = problems.iter().map(|it| it.what.as_str()).collect();
     assert_eq!(
