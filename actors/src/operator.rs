@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
+use krane_domain::labels;
 use krane_domain::refusal::Refusal;
 
 use crate::address::Address;
@@ -150,7 +151,10 @@ impl Operator {
     pub fn set_writes(&self, are_on: bool) -> bool {
         let is_news = self.writes.swap(are_on, Ordering::Relaxed) != are_on;
         if is_news {
-            self.asked(if are_on { "writes on" } else { WRITES_OFF }, None);
+            let action = if are_on { "writes on" } else { WRITES_OFF };
+            tracing::warn!(action, "a person asked for this");
+            // All controllers share it.
+            self.board.record(None, Happening::Asked { action, key: None });
         }
         is_news
     }
@@ -163,12 +167,12 @@ impl Operator {
     }
 
     /// Puts the workload's primary object on hold until then, or ends that (D22c). `until` is
-    /// RFC 3339.
+    /// RFC 3339. Whether that was news: what is not on hold needs no end of it.
     ///
     /// # Errors
     ///
     /// Why nothing was written.
-    pub async fn hold(&self, key: &ObjectKey, until: Option<&str>) -> Result<(), HoldError> {
+    pub async fn hold(&self, key: &ObjectKey, until: Option<&str>) -> Result<bool, HoldError> {
         if self.store.is_halted() || !self.writes.load(Ordering::Relaxed) {
             return Err(HoldError::NoWrites);
         }
@@ -176,6 +180,10 @@ impl Operator {
         let live = live.ok_or(HoldError::NoObject)?;
         if !live.is_ours() {
             return Err(HoldError::NotOurs);
+        }
+        let annotation = &live.value()["metadata"]["annotations"][labels::HOLD_ANNOTATION];
+        if until.is_none() && annotation.is_null() {
+            return Ok(false);
         }
         let held = self.cluster.hold(&live.reference, &live.uid, until).await;
         let held = held.map_err(HoldError::Refused)?;
@@ -187,7 +195,7 @@ impl Operator {
         let what = if until.is_some() { "hold" } else { "release" };
         self.asked(what, Some(key.clone()));
         self.look(key);
-        Ok(())
+        Ok(true)
     }
 
     /// Tells that a person asked for something that is done elsewhere.

@@ -235,10 +235,11 @@ impl Hands {
         if let Some(until) = until {
             self.is_obeyed(until, operator)?;
         }
-        operator.hold(&key, until).await?;
+        let is_news = operator.hold(&key, until).await?;
         Ok(match until {
             Some(until) => format!("krane keeps its hands off {key} until {until}"),
-            None => format!("krane takes care of {key} again"),
+            None if is_news => format!("krane takes care of {key} again"),
+            None => format!("{key} was not on hold, krane takes care of it"),
         })
     }
 
@@ -292,7 +293,7 @@ fn heard(meant: &[&Operator]) -> String {
         let names = names.join(", ");
         match heard {
             Heard::Begins => format!("{names}: every object is asked about now"),
-            Heard::AfterReplay => format!("{names}: as soon as the stream has replayed everything"),
+            Heard::AfterReplay => format!("{names}: every object is asked about when the stream has replayed everything"),
             Heard::Standby => {
                 format!(
                     "{names}: nothing is asked, this process stands by; ask the one that writes"

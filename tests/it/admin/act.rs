@@ -159,6 +159,11 @@ async fn a_hold_is_written_on_the_object_and_ended() {
     let (_, told) = act(&world, hold(Value::Null)).await;
     assert_eq!(told["done"], "krane takes care of shop/web again");
     assert_eq!(annotation(), Value::Null);
+    let (_, told) = act(&world, hold(Value::Null)).await;
+    assert_eq!(
+        told["done"],
+        "shop/web was not on hold, krane takes care of it"
+    );
     let policy =
         json!({"action": "hold", "controller": "cilium", "workload": "shop/web", "until": until});
     let (status, _) = act(&world, policy).await;
