@@ -333,7 +333,7 @@ async fn a_killed_server_ends_streams_at_once() {
     let (mut silent, _) = Events::open(&plane, &mut peer, 1).await;
     peer.kill().await;
     for end in [silent.ended().await, spoken.ended().await] {
-        assert_eq!(end.code, "unknown", "{}", end.message);
+        assert_eq!(end.code, "unavailable", "{}", end.message);
         assert!(end.message.contains("broken pipe"), "{}", end.message);
     }
 }

@@ -50,10 +50,10 @@ impl Failure {
             RpcFailureKind::Transport
         };
         Self {
-            code: match (kind, status.code()) {
-                // A connection that broke is nothing that nobody knows.
-                (RpcFailureKind::Transport, Code::Unknown) => Code::Unavailable,
-                (_, code) => code,
+            code: match (status.code(), status.source()) {
+                // A connection that broke under it is nothing that nobody knows.
+                (Code::Unknown, Some(_)) if !answered => Code::Unavailable,
+                (code, _) => code,
             },
             kind,
             message: presentable(described(status.message(), status.source()), token),
