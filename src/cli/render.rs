@@ -100,7 +100,7 @@ impl Render {
                 }
                 let more = faults.count.saturating_sub(faults.told.len());
                 if more > 0 {
-                    terminal.note(&format!("and {} more", many(more, "fault")));
+                    terminal.note(&format!("and {}", many(more, "more fault")));
                 }
                 let code = if faults.has_unreadable {
                     exit::USAGE
