@@ -173,11 +173,11 @@ impl<'a> Input<'a> {
     }
 
     fn unreadable(&mut self, path: String, raw: &RawValue, words: String) {
-        let words = words.replace("invalid digit found in string", "is no whole number");
+        let words = cut(words).replace("invalid digit found in string", "is no whole number");
         self.faults.push(Found {
             path: cut(path),
             offset: self.offset(raw),
-            what: FaultKind::Unreadable(cut(words)),
+            what: FaultKind::Unreadable(words),
         });
     }
 
