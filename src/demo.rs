@@ -102,8 +102,8 @@ pub enum DemoError {
     #[error("the embedded control plane did not start")]
     ControlPlane(#[source] krane_sim::control_plane::Error),
     /// krane does not like the settings it was given: those of the environment, or a defect of the demo.
-    #[error("the demo's settings are invalid")]
-    Settings(InvalidSettings),
+    #[error(transparent)]
+    Settings(Box<InvalidSettings>),
     /// krane did not start, or gave up.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -167,7 +167,8 @@ impl Demo {
             env: own.into_iter().chain(traces).chain(actions).collect(),
             ..LoadInput::default()
         };
-        let settings = Settings::load(&input).map_err(DemoError::Settings)?;
+        let settings =
+            Settings::load(&input).map_err(|invalid| DemoError::Settings(Box::new(invalid)))?;
         Ok(Self {
             options,
             settings,

@@ -1,6 +1,8 @@
 //! `krane render`: the manifests that krane would write for given states, without a cluster.
 
+mod fault;
 mod input;
+mod sample;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +17,12 @@ use prost::Message;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::input::{Given, Input};
+use self::fault::Found;
+use self::input::{Given, Input, bare, outer};
+use self::sample::sample;
 use crate::edge::wire::Wire;
 
-pub use self::input::{Fault, FaultKind, Place};
+pub use self::fault::{Fault, FaultKind, Faults, Place};
 
 /// An input that can be rendered, as help and docs show it.
 pub const EXAMPLE: &str = include_str!("render/example.json");
@@ -38,9 +42,9 @@ pub enum RenderError {
     /// The input is no JSON, or no object.
     #[error("the states cannot be read")]
     Input(#[source] serde_json::Error),
-    /// States that cannot be read, or that krane would set aside; all of them.
-    #[error("{} in the input", crate::words::many(.0.len(), "fault"))]
-    Faults(Vec<Fault>),
+    /// States that cannot be read, or that krane would set aside.
+    #[error("{} in the input", crate::words::many(.0.count, "fault"))]
+    Faults(Faults),
 }
 
 /// Renders every state of the text.
@@ -55,14 +59,14 @@ pub fn render(text: &str, rules: &Rules) -> Result<Manifests, RenderError> {
     all.take(Controller::Deployments, &input, &input.deployments);
     all.take(Controller::Sentinels, &input, &input.sentinels);
     all.take(Controller::Cilium, &input, &input.policies);
-    all.finish()
+    all.finish(input.text)
 }
 
 struct Collected<'a> {
     rules: &'a Rules,
     rendered: Vec<Rendered>,
     members: BTreeMap<SharedKey, Vec<Member>>,
-    faults: Vec<Fault>,
+    faults: Vec<Found>,
 }
 
 impl Collected<'_> {
@@ -93,16 +97,14 @@ impl Collected<'_> {
         given: &Given<'a, S>,
         first: Invalid,
     ) {
-        let mut wrong: Vec<String> = Vec::new();
+        let mut wrong = given.unreadable.clone();
         let mut next = Some(first);
         while let Some(invalid) = next.take() {
-            let field = invalid.field.split(['.', '[']).next().unwrap_or_default();
-            let is_new = !wrong.iter().any(|known| known == field);
-            wrong.push(field.to_owned());
-            if is_new {
+            // What is as in the sample and wrong all the same has no remedy here.
+            if wrong.insert(bare(outer(&invalid.field))) {
                 self.faults.push(input.invalid(given, invalid));
-                let mended = Input::mended(given, &wrong, sample);
-                next = mended.and_then(|state: S| read(wire, &state).err());
+                let mended = given.mended(&wrong, sample);
+                next = mended.and_then(|state| read(wire, &state).err());
             }
         }
     }
@@ -125,12 +127,9 @@ impl Collected<'_> {
         }
     }
 
-    fn finish(mut self) -> Result<Manifests, RenderError> {
+    fn finish(mut self, text: &str) -> Result<Manifests, RenderError> {
         if !self.faults.is_empty() {
-            // In the order of the file.
-            let place = |fault: &Fault| (fault.place.line, fault.place.column);
-            self.faults.sort_by_key(place);
-            return Err(RenderError::Faults(self.faults));
+            return Err(RenderError::Faults(Faults::of(text, self.faults)));
         }
         for (key, mut members) in std::mem::take(&mut self.members) {
             members.sort();
@@ -169,12 +168,6 @@ fn read(wire: &Wire, state: &impl Message) -> Result<Change, Invalid> {
             "write `apply` or `delete` with k8sNamespace and k8sName",
         )),
     }
-}
-
-/// Fields of a state that is well.
-fn sample(controller: Controller) -> Value {
-    let example: Value = serde_json::from_str(EXAMPLE).unwrap_or_default();
-    example[controller.name()][0]["apply"].clone()
 }
 
 /// The object as if it were in a cluster, for what hangs on it.

@@ -1,12 +1,14 @@
 //! `krane demo`
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command};
 use krane_domain::secret::Secret;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -15,6 +17,7 @@ use super::exit;
 use super::output::Terminal;
 use super::run::Failure;
 use crate::demo::{CrowdOptions, DemoError, Format, Options};
+use crate::settings::InvalidSettings;
 use crate::telemetry;
 use crate::words::chain;
 
@@ -44,7 +47,7 @@ pub(super) struct Demo {
     changes: u32,
 
     /// Ask for this token (browsers: as the password of any name), and let krane resync, retry, hold and writes act.
-    #[arg(long, value_name = "TOKEN", value_parser = secret)]
+    #[arg(long, value_name = "TOKEN", value_parser = TokenParser)]
     token: Option<Secret>,
 
     /// Tell it in JSON, one object per event and a summary at the end.
@@ -56,13 +59,40 @@ pub(super) struct Demo {
     verbose: u8,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "clap wants it")]
-fn secret(text: &str) -> Result<Secret, Infallible> {
-    Ok(Secret::new(text.to_owned()))
+/// Takes what can be asked for in a header, and repeats nothing of what it refuses.
+#[derive(Clone)]
+struct TokenParser;
+
+impl TypedValueParser for TokenParser {
+    type Value = Secret;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Secret, clap::Error> {
+        let fits = |text: &&str| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+        match value.to_str().filter(fits) {
+            Some("") => Err("is empty"),
+            Some(token) => Ok(Secret::new(token.to_owned())),
+            None => Err("holds a character that cannot travel in an HTTP header"),
+        }
+        .map_err(|reason| {
+            let words = format!("--token {reason}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, words).with_cmd(command)
+        })
+    }
 }
 
 impl Demo {
     pub(super) fn execute(self, env: &BTreeMap<String, String>, terminal: &Terminal) -> ExitCode {
+        if self.apps == 0 && self.changes > 0 {
+            let words = "--changes needs --apps of 1 or more: nobody else is changed\n";
+            let usage = clap::Error::raw(ErrorKind::ValueValidation, words);
+            let _ = usage.print();
+            return ExitCode::from(exit::USAGE);
+        }
         let color = io::stdout().is_terminal() && Terminal::may_color(env);
         let options = Options {
             seed: self.seed,
@@ -91,8 +121,24 @@ impl Demo {
         match result {
             Ok(true) => ExitCode::from(exit::OK),
             Ok(false) => ExitCode::from(exit::FINDINGS),
-            Err(failure) => failure.tell(terminal),
+            Err(Ended::Settings(invalid)) => {
+                terminal.invalid_settings(&invalid);
+                ExitCode::from(exit::CONFIG)
+            }
+            Err(Ended::Failure(failure)) => failure.tell(terminal),
         }
+    }
+}
+
+/// Why a demo ended that should not have.
+enum Ended {
+    Settings(Box<InvalidSettings>),
+    Failure(Failure),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
     }
 }
 
@@ -100,7 +146,7 @@ async fn play(
     options: Options,
     verbose: u8,
     env: &BTreeMap<String, String>,
-) -> Result<bool, Failure> {
+) -> Result<bool, Ended> {
     let level = match verbose {
         0 => "error",
         1 => "info",
@@ -110,7 +156,7 @@ async fn play(
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| signals(&error))?;
     let demo = crate::demo::Demo::prepare(options, level, env)
         .await
-        .map_err(failure)?;
+        .map_err(ended)?;
     let has_traces = demo.settings().observability.tracing.is_some();
     let telemetry = if verbose > 0 || has_traces {
         let telemetry = telemetry::init(demo.settings()).map_err(|error| Failure {
@@ -137,7 +183,7 @@ async fn play(
     match played {
         // The reader has had enough.
         Err(DemoError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(true),
-        played => played.map_err(failure),
+        played => played.map_err(ended),
     }
 }
 
@@ -151,9 +197,10 @@ fn signals(error: &io::Error) -> Failure {
     }
 }
 
-fn failure(error: DemoError) -> Failure {
+fn ended(error: DemoError) -> Ended {
     let (code, name, help) = match error {
-        DemoError::Run(error) => return Failure::from(error),
+        DemoError::Settings(invalid) => return Ended::Settings(invalid),
+        DemoError::Run(error) => return Failure::from(error).into(),
         DemoError::Port(_) | DemoError::ControlPlane(_) => (
             exit::UNAVAILABLE,
             "krane::demo::port",
@@ -164,22 +211,17 @@ fn failure(error: DemoError) -> Failure {
             "krane::demo::port",
             "choose another --port, or leave it out to get a free one",
         ),
-        DemoError::Settings(_) => (
-            exit::SOFTWARE,
-            "krane::demo::settings",
-            "unset the KRANE__OBSERVABILITY__TRACING__ variables; if there are none, report this as a defect",
-        ),
         DemoError::Output(_) => (
             exit::UNAVAILABLE,
             "krane::demo::output",
             "check where stdout goes",
         ),
     };
-    Failure {
+    Ended::Failure(Failure {
         code,
         name,
         cause: std::error::Error::source(&error).map(chain),
         sentence: error.to_string(),
         help: help.to_owned(),
-    }
+    })
 }

@@ -14,6 +14,7 @@ use super::output::{Terminal, printable};
 use crate::render::{Fault, FaultKind, Manifests, RenderError, render};
 use crate::settings::{LoadInput, Loaded};
 use crate::words::chain;
+use crate::words::many;
 
 const MORE: &str = concat!(
     "\
@@ -25,9 +26,10 @@ is the base64 of the manifest as JSON. Such as:
 ",
     include_str!("../render/example.json"),
     "
-All that is wrong is told at once, each with its line and column. Without settings the defaults
-count; with --config or --set the whole configuration must be valid. Pull secrets are left out, and
-so are owner references, whose uids only a cluster knows.
+Of each field of each state the first fault is told, with line and column: 100 at most, and how many
+more there are. Without settings the defaults count; with --config or --set the whole configuration
+must be valid. Pull secrets are left out, and so are owner references, whose uids only a cluster
+knows.
 
   krane render -f desired.json | kubectl diff --server-side --field-manager=krane -f -
 
@@ -93,11 +95,14 @@ impl Render {
             Ok(manifests) => output.print(&manifests, terminal),
             Err(RenderError::Input(error)) => unreadable(&chain(&error)),
             Err(RenderError::Faults(faults)) => {
-                for fault in &faults {
+                for fault in &faults.told {
                     tell(fault, terminal);
                 }
-                let is_unreadable = |it: &Fault| matches!(it.what, FaultKind::Unreadable(_));
-                let code = if faults.iter().any(is_unreadable) {
+                let more = faults.count.saturating_sub(faults.told.len());
+                if more > 0 {
+                    terminal.note(&format!("and {}", many(more, "more fault")));
+                }
+                let code = if faults.has_unreadable {
                     exit::USAGE
                 } else {
                     exit::FINDINGS

@@ -83,7 +83,9 @@ impl Effective {
     /// Masks what is wrong: it may be a secret in the wrong place, and its problem says what it may.
     pub(super) fn without(mut self, problems: &[Problem]) -> Self {
         for value in &mut self.values {
-            let is_wrong = problems.iter().any(|problem| problem.key == value.path);
+            let is_wrong = problems
+                .iter()
+                .any(|problem| problem.key == value.path && problem.hides_value());
             if is_wrong && value.shown.as_deref().is_some_and(|shown| shown != EMPTY) {
                 value.shown = Some("\"…\"".to_owned());
             }

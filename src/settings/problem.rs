@@ -6,6 +6,9 @@ use super::effective::Effective;
 use super::flat::Misspelt;
 use super::raw::Origin;
 
+/// What a problem says instead of a path that may be the secret itself.
+pub(super) const HIDDEN_FILE: &str = "a file whose name is not shown, for without a folder that is there, such as ./, it may be the secret itself";
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
@@ -138,6 +141,13 @@ impl fmt::Display for Problem {
             write!(f, "; from {origin}")?;
         }
         write!(f, "; {}", self.help)
+    }
+}
+
+impl Problem {
+    /// Whether the value may be a secret in the wrong place. A file is named where it may be.
+    pub(super) fn hides_value(&self) -> bool {
+        !matches!(&self.kind, ProblemKind::FileUnusable { path, .. } if path != HIDDEN_FILE)
     }
 }
 

@@ -378,10 +378,51 @@ fn changes_need_somebody_who_changes() {
     for wrong in [
         &["--changes", "5"][..],
         &["--apps", "10001"],
+        &["--apps", "0", "--changes", "5"],
         &["--apps", "1", "--changes", "1001"],
     ] {
         let (_, status) = Playing::start(wrong).end();
         assert_eq!(status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+/// What a refused demo tells, and its exit code.
+fn refused(arguments: &[&str], env: &[(&str, &str)]) -> (String, Option<i32>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_krane"))
+        .args(["demo", "--json", "--for", "1s"])
+        .args(arguments)
+        .env_clear()
+        .envs(env.iter().copied())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    (told, output.status.code())
+}
+
+#[test]
+fn a_token_that_nobody_can_send_is_refused_and_not_repeated() {
+    for (token, reason) in [
+        ("", "is empty"),
+        ("geheimnisvoll\u{fc}", "HTTP header"),
+        ("geheimnisvoll\n", "HTTP header"),
+    ] {
+        let (told, code) = refused(&["--token", token], &[]);
+        assert_eq!(code, Some(2), "{told}");
+        assert!(
+            told.contains("--token") && told.contains(reason),
+            "{reason}: {told}"
+        );
+        assert!(!told.contains("geheimnisvoll"), "{told}");
+    }
+}
+
+#[test]
+fn a_wrong_variable_is_named_with_what_is_wrong() {
+    let name = "KRANE__OBSERVABILITY__TRACING__ENDPOINT";
+    let (told, code) = refused(&[], &[(name, "no address")]);
+    assert_eq!(code, Some(78), "{told}");
+    for words in [name, "observability.tracing.endpoint must start with"] {
+        assert!(told.contains(words), "{words} is not in\n{told}");
     }
 }
 

@@ -1,10 +1,10 @@
 //! Secrets, given directly or by their files.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::super::keys::{FILE_SUFFIX, Key, find};
 use super::super::kind::{FromRaw, Kind, Refusal};
-use super::super::problem::ProblemKind;
+use super::super::problem::{HIDDEN_FILE, ProblemKind};
 use super::super::raw::Raw;
 use super::super::secret::{SecretError, SecretSource};
 use super::super::tree::Entry;
@@ -95,8 +95,7 @@ impl Reader {
         secret.map_err(|error| {
             let origin = entry.origin.clone();
             if may_be_a_secret(&path) {
-                let shown = "a file whose name is not shown, for without a folder, such as ./, it may be the secret itself";
-                self.unusable(file_path, origin, shown.to_owned(), &error)
+                self.unusable(file_path, origin, HIDDEN_FILE.to_owned(), &error)
             } else {
                 self.unusable_file(file_path, origin, &path, &error)
             }
@@ -104,9 +103,19 @@ impl Reader {
     }
 }
 
-/// Whether this may be a secret in the wrong place: it has no folder, and tokens are made of words, too.
+/// Whether this may be a secret in the wrong place. Tokens are made of words and have slashes, too:
+/// only `./`, `../` or a folder that is there make it a path. The root is always there.
 fn may_be_a_secret(path: &Path) -> bool {
-    path.components().count() < 2
+    let mut parts = path.components();
+    let is_relative = matches!(
+        (parts.next(), parts.next()),
+        (Some(Component::CurDir | Component::ParentDir), Some(_))
+    );
+    let in_a_folder = || {
+        let folder = path.parent();
+        folder.is_some_and(|folder| folder.file_name().is_some() && folder.is_dir())
+    };
+    !is_relative && !in_a_folder()
 }
 
 fn checked(key: &Key, secret: SecretSource) -> Result<SecretSource, SecretError> {

@@ -109,8 +109,8 @@ fn a_secret_is_text_and_keeps_its_zeros() {
 fn a_secret_in_the_place_of_its_path_is_not_repeated() {
     let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", CANARY);
     given.refused(
-        "control.token_file names a file whose name is not shown, for without a folder, \
-         such as ./, it may be the secret itself, which cannot be read: no such file; \
+        "control.token_file names a file whose name is not shown, for without a folder that is \
+         there, such as ./, it may be the secret itself, which cannot be read: no such file; \
          from environment variable KRANE__CONTROL__TOKEN_FILE; \
          check that the file is mounted, readable and not empty",
     );
@@ -120,7 +120,7 @@ fn a_secret_in_the_place_of_its_path_is_not_repeated() {
 #[test]
 fn a_missing_file_is_named_in_whole_also_where_the_path_was_relative() {
     let folder = std::env::current_dir().unwrap();
-    for name in ["./control-plane-token", "secrets/Token1"] {
+    for name in ["./control-plane-token", "src/Token1"] {
         let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", name);
         let path = folder.join(name.trim_start_matches("./"));
         let path = path.display();
@@ -140,6 +140,38 @@ fn words_without_a_folder_are_not_repeated() {
         let told = format!("{:?}", given.load().err());
         assert!(told.contains("control.token_file"), "{told}");
         assert!(!told.contains(word), "{told}");
+    }
+}
+
+/// Base64, tokens of a vault and addresses with a password have slashes, too.
+#[test]
+fn a_secret_with_a_slash_is_not_taken_for_a_path() {
+    let secrets = [
+        "kA9/bQ7+zL2mX0dVt1c5rw==",
+        "/9sTq4ZkR2v8wQ==",
+        "//9sTq4ZkR2v8wQ==",
+        "hvs.CAES/xyz",
+        "https://u:pw@host/x",
+    ];
+    for secret in secrets {
+        let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", secret);
+        let invalid = given.load().unwrap_err();
+        let told = format!("{invalid}\n{invalid:?}\n{}", invalid.effective);
+        assert!(told.contains("control.token_file"), "{told}");
+        assert!(!told.contains(secret), "{told}");
+        assert!(!told.contains("sTq4Z"), "{told}");
+    }
+}
+
+/// The problem and the effective configuration follow one rule.
+#[test]
+fn the_path_that_a_problem_names_is_printed_too() {
+    for (path, is_shown) in [("./none", true), ("src/none", true), ("no/none", false)] {
+        let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", path);
+        let printed = given.load().unwrap_err().effective.to_string();
+        let shown = if is_shown { path } else { "…" };
+        let line = format!("control.token_file = \"{shown}\"");
+        assert!(printed.contains(&line), "{printed}");
     }
 }
 
