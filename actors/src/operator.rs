@@ -154,7 +154,8 @@ impl Operator {
             let action = if are_on { "writes on" } else { WRITES_OFF };
             tracing::warn!(action, "a person asked for this");
             // All controllers share it.
-            self.board.record(None, Happening::Asked { action, key: None });
+            self.board
+                .record(None, Happening::Asked { action, key: None });
         }
         is_news
     }

@@ -293,7 +293,9 @@ fn heard(meant: &[&Operator]) -> String {
         let names = names.join(", ");
         match heard {
             Heard::Begins => format!("{names}: every object is asked about now"),
-            Heard::AfterReplay => format!("{names}: every object is asked about when the stream has replayed everything"),
+            Heard::AfterReplay => format!(
+                "{names}: every object is asked about when the stream has replayed everything"
+            ),
             Heard::Standby => {
                 format!(
                     "{names}: nothing is asked, this process stands by; ask the one that writes"

@@ -104,18 +104,18 @@ impl Reader {
 }
 
 /// Whether this may be a secret in the wrong place. Tokens are made of words and have slashes, too:
-/// only `./`, `../` or a folder that is there make it a path. The root is always there.
+/// only `./`, `../` or a first folder that is there make it a path, such as /var of a Secret that is not
+/// mounted. The root is always there.
 fn may_be_a_secret(path: &Path) -> bool {
     let mut parts = path.components();
     let is_relative = matches!(
         (parts.next(), parts.next()),
         (Some(Component::CurDir | Component::ParentDir), Some(_))
     );
-    let in_a_folder = || {
-        let folder = path.parent();
-        folder.is_some_and(|folder| folder.file_name().is_some() && folder.is_dir())
-    };
-    !is_relative && !in_a_folder()
+    let folders = path.parent().into_iter().flat_map(Path::ancestors);
+    let named = folders.filter(|folder| folder.file_name().is_some());
+    let begins_with_a_folder = || named.last().is_some_and(Path::is_dir);
+    !is_relative && !begins_with_a_folder()
 }
 
 fn checked(key: &Key, secret: SecretSource) -> Result<SecretSource, SecretError> {

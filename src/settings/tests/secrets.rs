@@ -132,6 +132,15 @@ fn a_missing_file_is_named_in_whole_also_where_the_path_was_relative() {
     }
 }
 
+/// The Secret that is not mounted: the folder of its file is missing, too.
+#[test]
+fn a_file_that_is_not_mounted_is_named() {
+    let path = "/proc/none/krane/token";
+    let given = Given::required().env("KRANE__CONTROL__TOKEN_FILE", path);
+    let told = format!("{:?}", given.load().err());
+    assert!(told.contains(path), "{told}");
+}
+
 /// A pass phrase is made of words, as the name of a file is.
 #[test]
 fn words_without_a_folder_are_not_repeated() {
