@@ -266,7 +266,7 @@ async fn every_way_to_end_is_told_with_code_and_cause() {
         server.disturb(Disturbance::Drop);
         stream
     };
-    check_end(drop_link, "unknown", "broken pipe").await;
+    check_end(drop_link, "unavailable", "broken pipe").await;
 }
 
 #[tokio::test]

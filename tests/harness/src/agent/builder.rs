@@ -98,22 +98,19 @@ impl AgentBuilder {
         let log = Log::new(folder.path().join("log"));
         let mut secrets = self.secrets.clone();
         secrets.push(self.token.clone());
-        let mut command = match &self.pod {
-            Some(pod) => {
-                let words = pod.command(&self.binary);
-                let mut command = Command::new(&words[0]);
-                command.args(&words[1..]).args(arguments).env_clear();
-                command.envs(pod.variables());
-                secrets.push(fs::read_to_string(pod.account.join("token"))?);
-                command
-            }
-            None => {
-                let mut command = Command::new(&self.binary);
-                command.args(arguments).env_clear();
-                command.arg("--kubeconfig").arg(&self.kubeconfig);
-                secrets.extend(tokens(&fs::read_to_string(&self.kubeconfig)?));
-                command
-            }
+        let mut command = if let Some(pod) = &self.pod {
+            let words = pod.command(&self.binary);
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]).args(arguments).env_clear();
+            command.envs(pod.variables());
+            secrets.push(fs::read_to_string(pod.account.join("token"))?);
+            command
+        } else {
+            let mut command = Command::new(&self.binary);
+            command.args(arguments).env_clear();
+            command.arg("--kubeconfig").arg(&self.kubeconfig);
+            secrets.extend(tokens(&fs::read_to_string(&self.kubeconfig)?));
+            command
         };
         command
             .env("RUST_BACKTRACE", "1")
