@@ -182,8 +182,9 @@ impl Operator {
         if !live.is_ours() {
             return Err(HoldError::NotOurs);
         }
-        let annotation = &live.value()["metadata"]["annotations"][labels::HOLD_ANNOTATION];
-        if until.is_none() && annotation.is_null() {
+        let is_held =
+            || !live.value()["metadata"]["annotations"][labels::HOLD_ANNOTATION].is_null();
+        if until.is_none() && !is_held() {
             return Ok(false);
         }
         let held = self.cluster.hold(&live.reference, &live.uid, until).await;

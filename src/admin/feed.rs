@@ -2,12 +2,13 @@
 //! announced to those who stay.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use krane_domain::ids::Moment;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, timeout};
@@ -35,10 +36,8 @@ pub struct Feed {
     sources: Sources,
     history: History,
     latest: Mutex<Option<Latest>>,
-    /// Somebody acted since the latest view.
-    is_stale: AtomicBool,
-    /// When a person last asked for something, in milliseconds of the board's clock.
-    asked_at: AtomicU64,
+    /// When a person last had something done.
+    acted_at: Mutex<Option<Moment>>,
     announced: watch::Sender<Option<Arc<View>>>,
     viewers: AtomicUsize,
     arrived: Notify,
@@ -47,6 +46,7 @@ pub struct Feed {
 /// The newest view.
 struct Latest {
     view: Arc<View>,
+    taken_at: Moment,
     /// How long it took to take it.
     took: Duration,
 }
@@ -63,10 +63,7 @@ pub(super) async fn refresh(
     next: Next,
 ) -> Response {
     let response = next.run(request).await;
-    let now = feed.sources.board.now().as_millis();
-    feed.asked_at
-        .store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
-    feed.is_stale.store(true, Ordering::Relaxed);
+    *feed.acted_at.lock() = Some(feed.sources.board.now());
     response
 }
 
@@ -91,8 +88,7 @@ impl Feed {
             sources,
             history: History::default(),
             latest: Mutex::default(),
-            is_stale: AtomicBool::new(false),
-            asked_at: AtomicU64::new(0),
+            acted_at: Mutex::default(),
             announced: watch::Sender::new(None),
             viewers: AtomicUsize::new(0),
             arrived: Notify::new(),
@@ -108,29 +104,30 @@ impl Feed {
     pub fn view(&self) -> Arc<View> {
         let mut latest = self.latest.lock();
         let start = self.sources.board.now();
-        let is_stale = self.is_stale.swap(false, Ordering::Relaxed);
-        if let Some(Latest { view, took }) = latest.as_ref()
-            && !is_stale
-            && self.sources.epoch.at(start).since(&view.taken_at) < self.fresh_for(*took, start)
+        if let Some(latest) = latest.as_ref()
+            && self.is_fresh(latest, start)
         {
-            return Arc::clone(view);
+            return Arc::clone(&latest.view);
         }
         let before = latest.as_ref().map(|latest| &*latest.view);
         let view = Arc::new(self.sources.view(before));
         *latest = Some(Latest {
             view: Arc::clone(&view),
+            taken_at: start,
             took: self.sources.board.now().saturating_sub(start),
         });
         view
     }
 
-    /// For a while after a person acted, a dear view is shown no longer than a cheap one.
-    fn fresh_for(&self, took: Duration, now: Duration) -> Duration {
-        let asked_at = Duration::from_millis(self.asked_at.load(Ordering::Relaxed));
-        if !asked_at.is_zero() && now.saturating_sub(asked_at) < STALE {
-            return FRESH;
-        }
-        fresh_for(took)
+    /// Nothing from before an action is; for a while after it a dear view is no longer than a cheap one.
+    fn is_fresh(&self, latest: &Latest, now: Moment) -> bool {
+        let acted_at = *self.acted_at.lock();
+        let shown_for = match acted_at {
+            Some(at) if at >= latest.taken_at => return false,
+            Some(at) if now.saturating_sub(at) < STALE => FRESH,
+            Some(_) | None => fresh_for(latest.took),
+        };
+        now.saturating_sub(latest.taken_at) < shown_for
     }
 
     /// Joins those who follow; `None` when there are too many.

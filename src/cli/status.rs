@@ -60,20 +60,31 @@ enum Output {
     Json,
 }
 
+/// Looks once, or again and again where it is to be watched.
+async fn again<F>(
+    terminal: &Terminal,
+    watch: bool,
+    look: impl Fn() -> F,
+) -> Result<ExitCode, AskError>
+where
+    F: Future<Output = Result<ExitCode, AskError>>,
+{
+    loop {
+        let code = look().await?;
+        if !watch {
+            return Ok(code);
+        }
+        pause(EVERY).await;
+        terminal.data("\n");
+    }
+}
+
 impl Status {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on(terminal, self.run(terminal))
-    }
-
-    async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
-        loop {
-            let code = self.once(terminal).await?;
-            if !self.watch {
-                return Ok(code);
-            }
-            pause(EVERY).await;
-            terminal.data("\n");
-        }
+        block_on(
+            terminal,
+            again(terminal, self.watch, || self.once(terminal)),
+        )
     }
 
     async fn once(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
@@ -276,18 +287,10 @@ fn workloads_table(workloads: &[&told::Workload], now: Now) -> String {
 
 impl Tree {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on(terminal, self.run(terminal))
-    }
-
-    async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
-        loop {
-            let code = self.once(terminal).await?;
-            if !self.watch {
-                return Ok(code);
-            }
-            pause(EVERY).await;
-            terminal.data("\n");
-        }
+        block_on(
+            terminal,
+            again(terminal, self.watch, || self.once(terminal)),
+        )
     }
 
     async fn once(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {

@@ -91,33 +91,7 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     if let Some(lease) = &inputs.lease {
         election(lease, &mut findings);
     }
-    if inputs.writing == Writing::Rehearsed {
-        let words = "observe mode: nothing is written";
-        findings.headline.say(Level::Warn, words);
-    }
-    if inputs.writing == Writing::Off {
-        findings
-            .headline
-            .say(Level::Warn, "writes are switched off");
-        findings.add(Problem {
-            what: "Writes are switched off".to_owned(),
-            why: Some("safety.writes is \"off\": krane only looks and reports".to_owned()),
-            remedy: "set safety.writes to \"on\" to go on".to_owned(),
-            ..Problem::of(ProblemKind::WritesOff, Level::Warn)
-        });
-    }
-    if let Writing::SwitchedOff { since } = inputs.writing {
-        findings
-            .headline
-            .say(Level::Warn, "writes are switched off");
-        findings.add(Problem {
-            what: "A person switched writes off".to_owned(),
-            why: Some("`krane writes off`: krane only looks and reports".to_owned()),
-            remedy: "`krane writes on` ends it, and so does a restart".to_owned(),
-            since,
-            ..Problem::of(ProblemKind::WritesOff, Level::Warn)
-        });
-    }
+    writes(inputs.writing, &mut findings);
     findings
         .problems
         .sort_by_key(|it| std::cmp::Reverse(it.level));
@@ -222,6 +196,38 @@ fn actors(tree: &[ActorView], findings: &mut Findings) {
     findings
         .headline
         .count(Level::Warn, restarting, "actor", "restarting");
+}
+
+fn writes(writing: Writing, findings: &mut Findings) {
+    let (what, why, remedy, since) = match writing {
+        Writing::On => return,
+        Writing::Rehearsed => {
+            let words = "observe mode: nothing is written";
+            return findings.headline.say(Level::Warn, words);
+        }
+        Writing::Off => (
+            "Writes are switched off",
+            "safety.writes is \"off\"",
+            "set safety.writes to \"on\" to go on",
+            None,
+        ),
+        Writing::SwitchedOff { since } => (
+            "A person switched writes off",
+            "`krane writes off`",
+            "`krane writes on` ends it, and so does a restart",
+            since,
+        ),
+    };
+    findings
+        .headline
+        .say(Level::Warn, "writes are switched off");
+    findings.add(Problem {
+        what: what.to_owned(),
+        why: Some(format!("{why}: krane only looks and reports")),
+        remedy: remedy.to_owned(),
+        since,
+        ..Problem::of(ProblemKind::WritesOff, Level::Warn)
+    });
 }
 
 fn election(lease: &LeaseView, findings: &mut Findings) {

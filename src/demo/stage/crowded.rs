@@ -7,6 +7,7 @@ use krane_sim::control_plane::samples;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Stage;
+use super::wanted::is_like;
 use crate::demo::crowd::reference;
 
 /// How often changes are sent: several at once when there are many.
@@ -50,11 +51,8 @@ impl Stage {
 
     /// Whether the cluster has this one as it is wanted.
     pub(super) fn has(&self, app: &ApplyDeployment) -> bool {
-        self.cluster.get(&reference(app)).is_some_and(|live| {
-            let spec = &live["spec"];
-            spec["template"]["spec"]["containers"][0]["image"] == app.image
-                && spec["replicas"] == app.replicas
-        })
+        let live = self.cluster.get(&reference(app));
+        live.is_some_and(|live| is_like(&live, &app.image, app.replicas))
     }
 
     /// Whether the control plane was told that all of this one runs.

@@ -118,15 +118,11 @@ impl Stage {
         let Some(live) = self.cluster.live(wish) else {
             return false;
         };
-        let is_like = |image: &str, replicas: u32| {
-            let spec = &live["spec"];
-            spec["template"]["spec"]["containers"][0]["image"] == image
-                && spec["replicas"] == replicas
-        };
         match wish {
-            Wish::App(app) => is_like(&app.image(), app.replicas),
+            Wish::App(app) => is_like(&live, &app.image(), replicas(app.replicas)),
             Wish::Sentinel(sentinel) => {
-                is_like(&sentinel.image(), sentinel.replicas) && self.cluster.has_all_of(sentinel)
+                is_like(&live, &sentinel.image(), replicas(sentinel.replicas))
+                    && self.cluster.has_all_of(sentinel)
             }
             Wish::Policy(policy) => live["spec"] == rule(policy, PORT),
         }
@@ -210,6 +206,12 @@ impl Stage {
 
 /// The port of all apps.
 const PORT: &str = "8080";
+
+/// Whether a workload has this image and so many replicas.
+pub(super) fn is_like(live: &Value, image: &str, replicas: i32) -> bool {
+    let spec = &live["spec"];
+    spec["template"]["spec"]["containers"][0]["image"] == image && spec["replicas"] == replicas
+}
 
 fn available(live: &Value) -> i64 {
     live["status"]["availableReplicas"].as_i64().unwrap_or(0)
