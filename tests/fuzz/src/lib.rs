@@ -14,6 +14,7 @@
 
 mod breakage;
 mod limits;
+mod smallest;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -24,6 +25,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner
 
 use breakage::{Breakage, Corpus};
 pub use limits::{INPUT_VARIABLE, SECONDS_VARIABLE, SEED_VARIABLE};
+use smallest::smallest;
 
 /// Inputs between two looks at the clock.
 const ROUND: u32 = 64;
@@ -92,17 +94,12 @@ impl Fuzz {
         let (start, mut count) = (Instant::now(), 0_u64);
         while start.elapsed() < budget {
             let mut runner = TestRunner::new_with_rng(config.clone(), chance.new_rng());
-            let round = runner.run(&inputs, |input| {
-                let began = Instant::now();
-                let read = catch_unwind(AssertUnwindSafe(|| read(&input)));
-                let fault = |why: &str| Err(TestCaseError::fail(why.to_owned()));
-                match read {
-                    Err(_) => fault("it panics"),
-                    Ok(()) if began.elapsed() > limits::HANG => fault("it hangs"),
-                    Ok(()) => Ok(()),
-                }
+            let round = runner.run(&inputs, |input| match fault(&read, &input) {
+                Some(why) => Err(TestCaseError::fail(why)),
+                None => Ok(()),
             });
             if let Err(TestError::Fail(why, input)) = round {
+                let input = smallest(input, |input| fault(&read, input) == Some(why.message()));
                 panic!(
                     "{}: {why} at {:?}; show it again with {INPUT_VARIABLE}={}",
                     self.target,
@@ -120,6 +117,16 @@ impl Fuzz {
             limits::hex(&seed[..8])
         );
         limits::check_memory(self.target);
+    }
+}
+
+/// What is wrong with how the reader takes this input.
+fn fault(read: impl Fn(&[u8]), input: &[u8]) -> Option<&'static str> {
+    let began = Instant::now();
+    match catch_unwind(AssertUnwindSafe(|| read(input))) {
+        Err(_) => Some("it panics"),
+        Ok(()) if began.elapsed() > limits::HANG => Some("it hangs"),
+        Ok(()) => None,
     }
 }
 

@@ -22,12 +22,9 @@ fn a_reader_that_panics_on_a_word_is_found_and_the_input_is_small() {
         assert!(!text.contains(":null"), "a defect");
     });
     assert!(
-        found.contains("it panics") && found.contains(":null"),
+        found.ends_with("it panics at \":null\"; show it again with KRANE_FUZZ_INPUT=3a6e756c6c"),
         "{found}"
     );
-    assert!(found.contains("KRANE_FUZZ_INPUT="), "{found}");
-    // How far it is cut down depends on the time there is.
-    assert!(found.len() < 4_000, "{found}");
 }
 
 #[test]
@@ -36,7 +33,10 @@ fn a_reader_that_cannot_go_deep_is_found() {
         let deepest = input.split(|byte| *byte != b'[').map(<[u8]>::len).max();
         assert!(deepest.unwrap_or(0) < 200, "the stack is used up");
     });
-    assert!(found.contains("[[[["), "{found}");
+    assert!(
+        found.contains(&format!("at {:?};", "[".repeat(200))),
+        "{found}"
+    );
 }
 
 #[test]
