@@ -3,6 +3,7 @@
 mod act;
 mod admin;
 mod allow_deletes;
+mod bundle;
 mod check;
 mod check_config;
 mod completion;
@@ -14,6 +15,7 @@ mod events;
 pub mod exit;
 mod explain;
 mod flags;
+mod man;
 mod named;
 mod output;
 mod render;
@@ -21,6 +23,7 @@ mod run;
 mod status;
 mod table;
 mod told;
+mod tree;
 mod vault;
 mod version_verb;
 
@@ -33,6 +36,7 @@ use crate::settings::LoadInput;
 use crate::version;
 use act::{Hold, LogLevel, Resync, Retry, Writes};
 use allow_deletes::AllowDeletes;
+use bundle::SupportBundle;
 use check::Check;
 use check_config::CheckConfig;
 use completion::Completion;
@@ -41,10 +45,12 @@ use config::Config;
 use demo::Demo;
 use events::Events;
 use explain::{Diff, Explain};
+use man::Man;
 use output::Terminal;
 use render::Render;
 use run::Run;
-use status::{Status, Tree};
+use status::Status;
+use tree::Tree;
 use vault::Vault;
 use version_verb::Version;
 
@@ -82,6 +88,8 @@ enum Verb {
     Diff(Diff),
     /// Show what happened lately.
     Events(Events),
+    /// Keep what an operator can see in one file, for somebody who cannot look here.
+    SupportBundle(SupportBundle),
     /// Ask the control plane about every object now.
     Resync(Resync),
     /// Try at once what waits for its next try.
@@ -102,6 +110,8 @@ enum Verb {
     Config(Config),
     /// Print a script that completes the verbs and flags of krane in a shell.
     Completion(Completion),
+    /// Print the manual.
+    Man(Man),
     /// Print name, version, commit and compiler.
     Version(Version),
 }
@@ -140,6 +150,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             verb: Verb::Events(events),
         }) => events.execute(&terminal),
         Ok(Cli {
+            verb: Verb::SupportBundle(bundle),
+        }) => bundle.execute(&terminal),
+        Ok(Cli {
             verb: Verb::Resync(resync),
         }) => resync.execute(&terminal),
         Ok(Cli {
@@ -169,6 +182,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::Completion(completion),
         }) => completion.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Man(man),
+        }) => man.execute(&terminal),
         Ok(Cli {
             verb: Verb::Version(version),
         }) => version.execute(&terminal),

@@ -9,6 +9,7 @@ mod level;
 mod line;
 mod panics;
 mod sampling;
+mod tail;
 mod traces;
 
 use std::io::IsTerminal;
@@ -32,6 +33,8 @@ use crate::settings::{LogFormat, Logging, Settings};
 pub use level::{LevelError, LevelHandle};
 use line::{JsonLines, PrettyLines, Sender};
 use sampling::TailSampler;
+use tail::Keeping;
+pub use tail::{LogLine, LogTail};
 
 /// How long the last spans may take to leave when the process ends.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
@@ -56,12 +59,19 @@ static INSTALLED: OnceLock<Installed> = OnceLock::new();
 #[derive(Debug)]
 struct Installed {
     level: LevelHandle,
+    tail: LogTail,
     traces: Option<Arc<dyn Traces>>,
 }
 
 /// Changes the level of this process's log lines; nothing before [`init`].
 pub fn level() -> Option<&'static LevelHandle> {
     INSTALLED.get().map(|installed| &installed.level)
+}
+
+/// The last lines of this process's log; none before [`init`].
+pub(crate) fn tail() -> LogTail {
+    let installed = INSTALLED.get();
+    installed.map_or_else(LogTail::default, |installed| installed.tail.clone())
 }
 
 /// Where this process's traces go; nothing when they are off.
@@ -78,6 +88,22 @@ pub struct Telemetry {
 /// Sends log lines to stderr and, when the section is present, spans to the collector; replaces
 /// the panic hook. Call it once, inside the runtime.
 pub fn init(settings: &Settings) -> Result<Telemetry, TelemetryError> {
+    let terminal = std::io::stderr().is_terminal();
+    let telemetry = install(settings, terminal, std::io::stderr)?;
+    panics::install();
+    Ok(telemetry)
+}
+
+/// Like [`init`], where nobody reads along: lines are kept and not written, and panics are told by
+/// whatever tells them.
+pub fn init_unread(settings: &Settings) -> Result<Telemetry, TelemetryError> {
+    install(settings, false, std::io::sink)
+}
+
+fn install<W>(settings: &Settings, terminal: bool, writer: W) -> Result<Telemetry, TelemetryError>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     let provider = match &settings.observability.tracing {
         Some(tracing) => Some(traces::provider(tracing, settings)?),
         None => None,
@@ -92,8 +118,8 @@ pub fn init(settings: &Settings) -> Result<Telemetry, TelemetryError> {
         }
         None => None,
     };
-    let terminal = std::io::stderr().is_terminal();
-    let (lines, level) = lines(settings, terminal, std::io::stderr)?;
+    let tail = LogTail::default();
+    let (lines, level) = lines(settings, terminal, writer, &tail)?;
     Registry::default()
         .with(lines)
         .with(traces)
@@ -101,9 +127,9 @@ pub fn init(settings: &Settings) -> Result<Telemetry, TelemetryError> {
         .map_err(TelemetryError::Installed)?;
     INSTALLED.get_or_init(|| Installed {
         level,
+        tail,
         traces: provider.as_ref().map(traces::of_states),
     });
-    panics::install();
     Ok(Telemetry { provider })
 }
 
@@ -158,7 +184,12 @@ fn without_bodies() -> FilterFn<impl Fn(&Metadata<'_>) -> bool + Clone> {
 /// The lines, and how their level is changed.
 type Lines<S> = (Box<dyn Layer<S> + Send + Sync>, LevelHandle);
 
-fn lines<S, W>(settings: &Settings, terminal: bool, writer: W) -> Result<Lines<S>, TelemetryError>
+fn lines<S, W>(
+    settings: &Settings,
+    terminal: bool,
+    writer: W,
+    tail: &LogTail,
+) -> Result<Lines<S>, TelemetryError>
 where
     S: Subscriber + for<'a> LookupSpan<'a> + 'static,
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
@@ -179,13 +210,19 @@ where
     };
     let layer = if pretty {
         layer
-            .event_format(PrettyLines::new(sender))
+            .event_format(Keeping {
+                form: PrettyLines::new(sender),
+                tail: tail.clone(),
+            })
             .with_filter(filter)
             .boxed()
     } else {
         let fields = tracing_subscriber::fmt::format::JsonFields::new();
         let layer = layer
-            .event_format(JsonLines::new(sender))
+            .event_format(Keeping {
+                form: JsonLines::new(sender),
+                tail: tail.clone(),
+            })
             .fmt_fields(fields);
         layer.with_filter(filter).boxed()
     };

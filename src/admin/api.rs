@@ -47,6 +47,7 @@ pub(super) fn router(state: ApiState) -> Router {
         )
         .route("/api/v1/events", get(events))
         .route("/api/v1/history", get(history))
+        .route("/api/v1/log", get(log))
         .route("/api/v1/stream", get(follow))
         .with_state(state)
 }
@@ -149,6 +150,23 @@ async fn events(State(state): State<ApiState>, Query(query): Query<EventQuery>) 
         "events": later,
     }))
     .into_response()
+}
+
+#[derive(Deserialize)]
+struct LogQuery {
+    #[serde(default)]
+    after: u64,
+    #[serde(default)]
+    filter: String,
+    limit: Option<usize>,
+}
+
+async fn log(State(state): State<ApiState>, Query(query): Query<LogQuery>) -> Response {
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let sources = state.feed.sources();
+    let lines = sources.log(&query.filter, query.after, limit);
+    let taken_at = sources.epoch.at(sources.board.now());
+    Json(json!({"taken_at": taken_at, "lines": lines})).into_response()
 }
 
 /// `changed` says which parts are to be read again; `happened` is one event, with its number as

@@ -9,6 +9,7 @@ mod filter;
 mod health;
 mod lease;
 mod listing;
+mod log;
 mod object;
 mod time;
 mod tree;
@@ -32,12 +33,14 @@ pub use filter::Filter;
 pub use health::{HealthSummary, Problem, ProblemKind};
 pub use lease::LeaseView;
 pub use listing::{ListQuery, Listing, PAGE, Sort};
+pub use log::LogView;
 pub use object::{ChainStep, DifferenceView, ForeignView, ObjectView, PartView};
 pub use time::{Epoch, Stamp};
 pub use tree::{ActorView, ErrorView, MailboxView, TimingView};
 pub use workloads::{PodView, ReportView, WorkloadView};
 
 use crate::rpc::health::HealthView;
+use crate::telemetry::LogTail;
 
 /// How bad something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -102,6 +105,8 @@ pub struct Sources {
     pub leadership: Leadership,
     /// The wall clock when the board was made.
     pub epoch: Epoch,
+    /// The last lines of the log.
+    pub log: LogTail,
 }
 
 /// Everything there is to see, at one moment.

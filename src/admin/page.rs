@@ -55,6 +55,7 @@ pub(super) struct PageState {
 pub(super) fn router(state: PageState) -> Router {
     let mut router = Router::new()
         .route("/", get(page))
+        .route("/log", get(log))
         .route("/parts/{name}", get(part))
         .route("/workloads/{controller}/{namespace}/{name}", get(object))
         .route(
@@ -156,6 +157,18 @@ struct HistoryPart<'a> {
     show: Show<'a>,
 }
 
+#[derive(Template)]
+#[template(path = "log-page.html")]
+struct LogPage<'a> {
+    show: Show<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "log.html")]
+struct LogPart<'a> {
+    show: Show<'a>,
+}
+
 /// Controller, namespace and name, as they stand in an address.
 type Object = (String, String, String);
 
@@ -181,6 +194,10 @@ async fn page(State(state): State<PageState>, Query(asked): Query<Asked>) -> Res
     state.render(&asked.into(), |show| Page { show }.render())
 }
 
+async fn log(State(state): State<PageState>, Query(asked): Query<Asked>) -> Response {
+    state.render(&asked.into(), |show| LogPage { show }.render())
+}
+
 async fn part(
     State(state): State<PageState>,
     Path(name): Path<String>,
@@ -195,6 +212,7 @@ async fn part(
         "events" => |show| EventsPart { show }.render(),
         "story" => |show| StoryPart { show }.render(),
         "history" => |show| HistoryPart { show }.render(),
+        "log" => |show| LogPart { show }.render(),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
     state.render(&asked.into(), render)

@@ -15,8 +15,10 @@ use hyper_util::rt::TokioIo;
 use krane_domain::ids;
 use secrecy::ExposeSecret;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::net::TcpStream;
 
+use super::bundle::{Bundle, BundleError};
 use super::exit;
 use super::output::{Terminal, printable};
 use crate::settings::{SecretError, SecretSource};
@@ -36,6 +38,54 @@ pub(super) struct AdminFlags {
     /// A file with the token of admin.token, if one is set.
     #[arg(long, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
+}
+
+/// Who answers: the running krane, or a support bundle that was made of one.
+#[derive(Debug, Args)]
+pub(super) struct LookFlags {
+    #[command(flatten)]
+    admin: AdminFlags,
+
+    /// Look into this support bundle instead of at a running krane.
+    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["admin", "token_file"])]
+    from: Option<PathBuf>,
+}
+
+/// Somebody who can be asked what the API has at a path.
+pub(super) trait Answers {
+    /// What is there, as JSON.
+    async fn answer(&self, path: &str) -> Result<Value, AskError>;
+}
+
+impl Answers for AdminFlags {
+    async fn answer(&self, path: &str) -> Result<Value, AskError> {
+        self.get(path).await
+    }
+}
+
+impl LookFlags {
+    /// Says that what follows is not how it is now, if it is not.
+    pub(super) fn introduce(&self, terminal: &Terminal) {
+        // What is wrong with the file is told by whoever asks it.
+        let Some((file, Ok(bundle))) = self.from.as_ref().map(|file| (file, Bundle::read(file)))
+        else {
+            return;
+        };
+        let taken_at = bundle.taken_at().unwrap_or("a time that it does not tell");
+        let file = file.display();
+        terminal.note(&printable(&format!(
+            "this is how it was at {taken_at}, from {file}"
+        )));
+    }
+}
+
+impl Answers for LookFlags {
+    async fn answer(&self, path: &str) -> Result<Value, AskError> {
+        match &self.from {
+            Some(file) => Ok(Bundle::read(file)?.answer(path)?),
+            None => self.admin.get(path).await,
+        }
+    }
 }
 
 /// `127.0.0.1:9091`, `localhost:9091`, or the link of the page.
@@ -70,6 +120,8 @@ pub(super) enum AskError {
     Answer(#[from] serde_json::Error),
     #[error("{0}")]
     NoSuch(String),
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
 }
 
 impl AskError {
@@ -82,6 +134,7 @@ impl AskError {
             Self::Refused { .. } | Self::WrongToken { .. } => "krane::admin::refused",
             Self::Answer(_) => "krane::admin::answer",
             Self::NoSuch(_) => "krane::admin::no_such",
+            Self::Bundle(_) => "krane::admin::bundle",
         }
     }
 
@@ -96,7 +149,8 @@ impl AskError {
             }
             | Self::Token { .. }
             | Self::TokenForm(_)
-            | Self::NoSuch(_) => exit::USAGE,
+            | Self::NoSuch(_)
+            | Self::Bundle(_) => exit::USAGE,
             Self::Runtime(_)
             | Self::Unreachable { .. }
             | Self::Refused { .. }
@@ -126,6 +180,7 @@ impl AskError {
                 return format!("name one of the controllers: {controllers}");
             }
             Self::NoSuch(_) => "`krane status -o wide` lists all that is wanted",
+            Self::Bundle(error) => error.help(),
             Self::Refused { .. } | Self::Answer(_) => "see krane's log; its version may be another",
         };
         help.to_owned()
@@ -167,7 +222,7 @@ impl AdminFlags {
         &self,
         path: &str,
         header: (&'static str, &'static str),
-        body: &serde_json::Value,
+        body: &Value,
     ) -> Result<T, AskError> {
         let answer = self.ask(path, Some((header, body))).await?;
         Ok(serde_json::from_slice(&answer)?)
@@ -176,7 +231,7 @@ impl AdminFlags {
     async fn ask(
         &self,
         path: &str,
-        change: Option<((&'static str, &'static str), &serde_json::Value)>,
+        change: Option<((&'static str, &'static str), &Value)>,
     ) -> Result<Bytes, AskError> {
         let mut request = Request::new(Full::<Bytes>::default());
         // Checked by clap or made here: a path that is none is refused by the server.
@@ -217,7 +272,7 @@ impl AdminFlags {
             return Err(unreachable(error));
         }
         // The JSON API says why in a field.
-        let words = serde_json::from_str::<serde_json::Value>(&text)
+        let words = serde_json::from_str::<Value>(&text)
             .ok()
             .and_then(|answer| Some(answer.get("error")?.as_str()?.to_owned()))
             .unwrap_or_else(|| text.trim().to_owned());

@@ -148,8 +148,7 @@ async fn play(
     env: &BTreeMap<String, String>,
 ) -> Result<bool, Ended> {
     let level = match verbose {
-        0 => "error",
-        1 => "info",
+        0 | 1 => "info",
         _ => "debug",
     };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| signals(&error))?;
@@ -157,19 +156,17 @@ async fn play(
     let demo = crate::demo::Demo::prepare(options, level, env)
         .await
         .map_err(ended)?;
-    let has_traces = demo.settings().observability.tracing.is_some();
-    let telemetry = if verbose > 0 || has_traces {
-        let telemetry = telemetry::init(demo.settings()).map_err(|error| Failure {
-            code: exit::SOFTWARE,
-            name: "krane::demo::telemetry",
-            cause: Some(chain(&error)),
-            sentence: "log lines or traces cannot be written".to_owned(),
-            help: "leave -v out, and unset KRANE__OBSERVABILITY__TRACING__ENDPOINT".to_owned(),
-        })?;
-        Some(telemetry)
-    } else {
-        None
+    let init = match verbose {
+        0 => telemetry::init_unread,
+        _ => telemetry::init,
     };
+    let telemetry = init(demo.settings()).map_err(|error| Failure {
+        code: exit::SOFTWARE,
+        name: "krane::demo::telemetry",
+        cause: Some(chain(&error)),
+        sentence: "log lines or traces cannot be written".to_owned(),
+        help: "leave -v out, and unset KRANE__OBSERVABILITY__TRACING__ENDPOINT".to_owned(),
+    })?;
     let interrupted = async {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -177,9 +174,7 @@ async fn play(
         }
     };
     let played = demo.play(Box::new(io::stdout()), interrupted).await;
-    if let Some(telemetry) = telemetry {
-        telemetry.shutdown().await;
-    }
+    telemetry.shutdown().await;
     match played {
         // The reader has had enough.
         Err(DemoError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(true),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::admin::{AdminFlags, AskError, block_on, pause};
+use super::admin::{AskError, LookFlags, block_on, pause};
 use super::exit;
 use super::named::{escaped, fetch};
 use super::output::{Output, Terminal, printable};
@@ -31,7 +31,7 @@ pub(super) struct Events {
     warnings: bool,
 
     /// Go on until interrupted.
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "from")]
     watch: bool,
 
     /// How to print them; json is one object per line with --watch.
@@ -39,11 +39,12 @@ pub(super) struct Events {
     output: Output,
 
     #[command(flatten)]
-    admin: AdminFlags,
+    krane: LookFlags,
 }
 
 impl Events {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
+        self.krane.introduce(terminal);
         block_on(terminal, self.run(terminal))
     }
 
@@ -54,7 +55,7 @@ impl Events {
         let mut after = 0;
         loop {
             let path = format!("/api/v1/events?after={after}&filter={filter}");
-            let Told { shown, raw }: Told<told::Events> = fetch(&self.admin, &path).await?;
+            let Told { shown, raw }: Told<told::Events> = fetch(&self.krane, &path).await?;
             let newest = shown.events.iter().map(|event| event.number).max();
             after = newest.unwrap_or(after);
             let is_shown = |event: &told::Event| {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::admin::{AdminFlags, AskError, block_on};
+use super::admin::{AskError, LookFlags, block_on};
 use super::events;
 use super::exit;
 use super::named::{Named, fetch};
@@ -27,7 +27,7 @@ pub(super) struct Explain {
     output: Output,
 
     #[command(flatten)]
-    admin: AdminFlags,
+    krane: LookFlags,
 }
 
 /// Shows in which fields a workload's objects are not as wanted, and who owns those.
@@ -44,17 +44,18 @@ pub(super) struct Diff {
     output: Output,
 
     #[command(flatten)]
-    admin: AdminFlags,
+    krane: LookFlags,
 }
 
 impl Explain {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
+        self.krane.introduce(terminal);
         block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
-        let found = self.named.find(&self.admin).await?;
-        let Told { shown, mut raw }: Told<told::Object> = fetch(&self.admin, &found.path()).await?;
+        let found = self.named.find(&self.krane).await?;
+        let Told { shown, mut raw }: Told<told::Object> = fetch(&self.krane, &found.path()).await?;
         terminal.data(&match self.output {
             Output::Text => words(&shown),
             Output::Json => {
@@ -176,12 +177,13 @@ fn differences(part: &told::Part) -> String {
 
 impl Diff {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
+        self.krane.introduce(terminal);
         block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
-        let found = self.named.find(&self.admin).await?;
-        let Told { shown, raw }: Told<told::Object> = fetch(&self.admin, &found.path()).await?;
+        let found = self.named.find(&self.krane).await?;
+        let Told { shown, raw }: Told<told::Object> = fetch(&self.krane, &found.path()).await?;
         let differs = |part: &&told::Part| {
             !part.differences.is_empty() || !part.foreign.is_empty() || part.state == "missing"
         };
@@ -207,6 +209,9 @@ impl Diff {
         let is_compared = shown.objects.iter().all(|part| part.state != "as it was");
         if shown.blind_since.is_some() || !is_compared {
             terminal.note(&printable(&shown.verdict));
+            if let Some(remedy) = &shown.workload.remedy {
+                terminal.help(&printable(remedy));
+            }
             return Ok(ExitCode::from(exit::FINDINGS));
         }
         if parts.is_empty() {

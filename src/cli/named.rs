@@ -3,9 +3,8 @@
 use clap::Args;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::admin::{AdminFlags, AskError};
+use super::admin::{Answers, AskError};
 use super::told::{self, Told};
 
 /// One workload, as `kubectl` names things.
@@ -26,6 +25,16 @@ pub(super) struct Found {
     pub(super) controller: String,
     pub(super) namespace: String,
     pub(super) name: String,
+}
+
+impl From<told::Workload> for Found {
+    fn from(workload: told::Workload) -> Self {
+        Self {
+            controller: workload.controller,
+            namespace: workload.namespace,
+            name: workload.name,
+        }
+    }
 }
 
 impl Found {
@@ -85,7 +94,7 @@ fn parse(text: &str) -> Result<Typed, String> {
 
 impl Named {
     /// The one workload of that name.
-    pub(super) async fn find(&self, admin: &AdminFlags) -> Result<Found, AskError> {
+    pub(super) async fn find(&self, krane: &impl Answers) -> Result<Found, AskError> {
         let Typed {
             controller,
             namespace,
@@ -93,7 +102,7 @@ impl Named {
         } = &self.name;
         let namespace = self.namespace.as_ref().or(namespace.as_ref());
         let path = format!("/api/v1/workloads?limit=100000&filter={}", escaped(name));
-        let all: told::Workloads = admin.get(&path).await?;
+        let all: told::Workloads = serde_json::from_value(krane.answer(&path).await?)?;
         let called: Vec<_> = all
             .workloads
             .into_iter()
@@ -107,11 +116,7 @@ impl Named {
             .into_iter()
             .filter(|it| controller.is_none_or(|controller| it.controller == controller))
             .filter(|it| namespace.is_none_or(|is| it.namespace == *is))
-            .map(|it| Found {
-                controller: it.controller,
-                namespace: it.namespace,
-                name: it.name,
-            })
+            .map(Found::from)
             .collect();
         match (found.pop(), found.as_slice()) {
             (Some(one), []) => Ok(one),
@@ -133,10 +138,10 @@ impl Named {
 
 /// Fetches something, to show and as it was told.
 pub(super) async fn fetch<T: DeserializeOwned>(
-    admin: &AdminFlags,
+    krane: &impl Answers,
     path: &str,
 ) -> Result<Told<T>, AskError> {
-    let raw: Value = admin.get(path).await?;
+    let raw = krane.answer(path).await?;
     let shown = serde_json::from_value(raw.clone())?;
     Ok(Told { shown, raw })
 }

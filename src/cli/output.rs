@@ -82,6 +82,11 @@ impl Terminal {
         Self::chatter(&format!("{mark} {text}\n"));
     }
 
+    /// What to do about the line before.
+    pub(super) fn help(&self, text: &str) {
+        Self::chatter(&self.render_help(text));
+    }
+
     /// One line for each variable that was most likely meant to be one of ours.
     pub(super) fn misspelt(&self, misspelt: &[Misspelt]) {
         let mark = self.paint(YELLOW, "!");
@@ -152,8 +157,11 @@ impl Terminal {
                 self.paint(DIM, &format!("├ {name:<6}"))
             );
         }
-        let _ = writeln!(text, "  {} {help}", self.paint(DIM, "╰ help  "));
-        text
+        text + &self.render_help(help)
+    }
+
+    fn render_help(&self, help: &str) -> String {
+        format!("  {} {help}\n", self.paint(DIM, "╰ help  "))
     }
 
     fn paint(&self, style: &str, text: &str) -> String {

@@ -1,13 +1,13 @@
-//! `krane status` and `krane tree`
+//! `krane status`
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::admin::{AdminFlags, AskError, block_on, pause};
+use super::admin::{AskError, LookFlags, block_on, pause};
 use super::named::{escaped, fetch};
 use super::output::{Terminal, printable};
 use super::table::Table;
@@ -31,37 +31,22 @@ pub(super) struct Status {
     output: Output,
 
     /// Print it again every 2 s, until interrupted.
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "from")]
     watch: bool,
 
     #[command(flatten)]
-    admin: AdminFlags,
-}
-
-/// Shows the actors with their states, mailboxes, restarts and last errors.
-#[derive(Debug, Args)]
-pub(super) struct Tree {
-    /// How to print it.
-    #[arg(short, long, value_enum, default_value = "table")]
-    output: Output,
-
-    /// Print it again every 2 s, until interrupted.
-    #[arg(short, long)]
-    watch: bool,
-
-    #[command(flatten)]
-    admin: AdminFlags,
+    krane: LookFlags,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
+pub(super) enum Output {
     Table,
     Wide,
     Json,
 }
 
 /// Looks once, or again and again where it is to be watched.
-async fn again<F>(
+pub(super) async fn again<F>(
     terminal: &Terminal,
     watch: bool,
     look: impl Fn() -> F,
@@ -81,6 +66,7 @@ where
 
 impl Status {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
+        self.krane.introduce(terminal);
         block_on(
             terminal,
             again(terminal, self.watch, || self.once(terminal)),
@@ -89,15 +75,15 @@ impl Status {
 
     async fn once(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
         let filter = escaped(&self.words.join(" "));
-        let health: Told<told::Health> = fetch(&self.admin, "/api/v1/health").await?;
+        let health: Told<told::Health> = fetch(&self.krane, "/api/v1/health").await?;
         let controllers: Told<told::Controllers> =
-            fetch(&self.admin, "/api/v1/controllers").await?;
+            fetch(&self.krane, "/api/v1/controllers").await?;
         let limit = match (self.output, self.words.is_empty()) {
             (Output::Table, true) => LISTED,
             (Output::Table | Output::Wide | Output::Json, _) => 100_000,
         };
         let path = format!("/api/v1/workloads?limit={limit}&filter={filter}");
-        let workloads: Told<told::Workloads> = fetch(&self.admin, &path).await?;
+        let workloads: Told<told::Workloads> = fetch(&self.krane, &path).await?;
         let text = if self.output == Output::Json {
             let status = json!({
                 "apiVersion": "krane/v1",
@@ -283,100 +269,6 @@ fn workloads_table(workloads: &[&told::Workload], now: Now) -> String {
         ]);
     }
     table.text()
-}
-
-impl Tree {
-    pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        block_on(
-            terminal,
-            again(terminal, self.watch, || self.once(terminal)),
-        )
-    }
-
-    async fn once(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
-        let Told { shown, mut raw }: Told<told::Tree> = fetch(&self.admin, "/api/v1/tree").await?;
-        let text = if self.output == Output::Json {
-            raw["apiVersion"] = Value::from("krane/v1");
-            raw["kind"] = Value::from("Tree");
-            format!("{raw:#}\n")
-        } else {
-            self.words(&shown)
-        };
-        terminal.data(&text);
-        let is_calm = shown.actors.iter().all(|it| told::is_calm(&it.level));
-        Ok(told::exit_code(is_calm))
-    }
-
-    fn words(&self, tree: &told::Tree) -> String {
-        let now = Now(tree.taken_at);
-        let mut table = Table::new(&[
-            "ACTOR",
-            "",
-            "STATE",
-            "SINCE",
-            "MAILBOX",
-            "RESTARTS",
-            "LAST ERROR",
-        ]);
-        for (index, actor) in tree.actors.iter().enumerate() {
-            let name = match self.output {
-                Output::Wide => actor.path.clone(),
-                Output::Table | Output::Json => {
-                    format!("{}{}", branch(&tree.actors, index), actor.name)
-                }
-            };
-            let strategy = actor.strategy.as_ref().map(|it| format!(" ({it})"));
-            let state = match actor.starts_at {
-                Some(at) => format!("{}, starts again {}", actor.state, now.until(at)),
-                None if actor.watches_broken > 0 => {
-                    format!(
-                        "{}, {} broken",
-                        actor.state,
-                        many(actor.watches_broken, "watch")
-                    )
-                }
-                None => actor.state.clone(),
-            };
-            let error = actor
-                .last_error
-                .as_ref()
-                .map(|error| format!("{} ago: {}", now.ago(error.at), printable(&error.text)));
-            table.row([
-                name + &strategy.unwrap_or_default(),
-                mark(&actor.level).to_owned(),
-                state,
-                now.ago(actor.since),
-                actor.mailbox.as_ref().map_or_else(
-                    || "–".to_owned(),
-                    |it| format!("{}/{}", it.depth, it.capacity),
-                ),
-                actor.restarts.to_string(),
-                error.unwrap_or_default(),
-            ]);
-        }
-        table.text()
-    }
-}
-
-/// What stands before an actor's name in a drawn tree.
-fn branch(actors: &[told::Actor], index: usize) -> String {
-    let Some(actor) = actors.get(index) else {
-        return String::new();
-    };
-    let later = actors.get(index + 1..).unwrap_or_default();
-    // Whether another one hangs at this depth below the same parent.
-    let goes_on = |depth: usize| {
-        let next = later.iter().find(|it| it.depth <= depth);
-        next.is_some_and(|it| it.depth == depth)
-    };
-    (1..=actor.depth)
-        .map(|depth| match (depth == actor.depth, goes_on(depth)) {
-            (true, true) => "├── ",
-            (true, false) => "└── ",
-            (false, true) => "│   ",
-            (false, false) => "    ",
-        })
-        .collect()
 }
 
 #[cfg(test)]

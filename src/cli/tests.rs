@@ -146,6 +146,35 @@ fn every_shell_completes_every_verb() {
 }
 
 #[test]
+fn every_verb_has_a_page_of_the_manual() {
+    fn visit(command: &clap::Command, verbs: &[String]) {
+        let page = super::man::page(verbs).unwrap_or_else(|| panic!("no page of {verbs:?}"));
+        let name = ["krane"]
+            .into_iter()
+            .chain(verbs.iter().map(String::as_str));
+        let (spaced, dashed) = (
+            name.clone().collect::<Vec<_>>().join(" "),
+            name.collect::<Vec<_>>().join("-"),
+        );
+        assert!(
+            page.starts_with(".ie") && page.contains(&format!(".TH {dashed} 1")),
+            "{page}"
+        );
+        let plain = page.replace('\\', "");
+        assert!(
+            plain.contains(&spaced),
+            "{spaced} is not in the synopsis of\n{page}"
+        );
+        for verb in command.get_subcommands() {
+            let below = [verbs, &[verb.get_name().to_owned()]].concat();
+            visit(verb, &below);
+        }
+    }
+    visit(&Cli::command(), &[]);
+    assert!(super::man::page(&["nothing".to_owned()]).is_none());
+}
+
+#[test]
 fn help_lists_the_exit_codes_and_only_the_flags_that_matter() {
     let help = |verbs: &[&str]| {
         let mut command = Cli::command();

@@ -138,6 +138,8 @@ pub(super) struct Actor {
     #[serde(default)]
     pub(super) watches_broken: usize,
     pub(super) mailbox: Option<Mailbox>,
+    #[serde(default)]
+    pub(super) trouble: Option<ActorError>,
     pub(super) last_error: Option<ActorError>,
 }
 

@@ -27,6 +27,7 @@ use crate::admin::model::{Epoch, Identity, Sources};
 use crate::observe::{Coverage, Silent};
 use crate::rpc::bind::Listeners;
 use crate::settings::{Settings, UpgradesMode, WritesMode};
+use crate::telemetry;
 
 /// What an agent is connected to.
 pub(crate) struct World {
@@ -164,7 +165,7 @@ impl Running {
         crate::admin::metrics::register_build_info(registry).map_err(RunError::Metrics)?;
         let board = world.board.clone();
         let (leadership, observes) = (world.leadership.clone(), world.observes);
-        if let Some(traces) = crate::telemetry::traces() {
+        if let Some(traces) = telemetry::traces() {
             board.trace_to(traces);
         }
         let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
@@ -192,6 +193,7 @@ impl Running {
             observes,
             leadership,
             epoch,
+            log: telemetry::tail(),
         };
         let admin = Admin {
             sources,

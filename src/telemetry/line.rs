@@ -126,9 +126,9 @@ impl<'a, 'w> Line<'a, 'w> {
 
 /// The fields of one event.
 #[derive(Default)]
-struct Fields {
-    message: String,
-    named: BTreeMap<String, Value>,
+pub(super) struct Fields {
+    pub(super) message: String,
+    pub(super) named: BTreeMap<String, Value>,
 }
 
 impl Fields {

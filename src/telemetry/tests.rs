@@ -11,10 +11,11 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
-use super::lines;
+use super::{LogTail, lines};
 use crate::settings::{FlagValue, LoadInput, Settings};
 
 mod level;
+mod tail;
 mod traces;
 
 #[derive(Clone, Default)]
@@ -68,7 +69,13 @@ fn settings(changes: &[(&str, &str)]) -> Settings {
 /// What `speak` writes under these settings.
 fn written(changes: &[(&str, &str)], terminal: bool, speak: impl FnOnce()) -> String {
     let memory = Memory::default();
-    let (layer, _) = lines(&settings(changes), terminal, memory.clone()).unwrap();
+    let (layer, _) = lines(
+        &settings(changes),
+        terminal,
+        memory.clone(),
+        &LogTail::default(),
+    )
+    .unwrap();
     tracing::subscriber::with_default(Registry::default().with(layer), speak);
     let bytes = memory.0.lock().clone();
     String::from_utf8(bytes).unwrap()

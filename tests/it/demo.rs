@@ -78,13 +78,13 @@ const PROMISED: [&str; 57] = [
 ];
 
 /// A demo that runs, and the lines it has not been asked for yet.
-struct Playing {
+pub(crate) struct Playing {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
 
 impl Playing {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_krane"))
             .arg("demo")
             .args(arguments)
@@ -266,7 +266,7 @@ fn ctrl_c_ends_it_at_once_and_cleanly() {
 }
 
 /// Where the page of a demo is, once its first apps run.
-fn page_of(playing: &mut Playing) -> String {
+pub(crate) fn page_of(playing: &mut Playing) -> String {
     let started = playing.event().unwrap();
     let page = started["page"].as_str().unwrap();
     let address = page.trim_start_matches("http://").trim_end_matches('/');

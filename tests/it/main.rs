@@ -2,6 +2,8 @@
 
 mod admin;
 mod allow_deletes;
+#[cfg(feature = "demo")]
+mod bundle;
 mod cases;
 mod check;
 mod cluster_edge;

@@ -264,7 +264,7 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
     }
 }
 
-fn watches(snapshot: &ControllerSnapshot, epoch: &Epoch) -> WatchesView {
+pub(super) fn watches(snapshot: &ControllerSnapshot, epoch: &Epoch) -> WatchesView {
     let broken = snapshot.broken_watches.iter();
     let mut broken: Vec<_> = broken
         .map(|(resource, broken)| BrokenWatchView {

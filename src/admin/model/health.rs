@@ -4,6 +4,7 @@ mod api_server;
 mod control_plane;
 mod headline;
 mod problem;
+mod unread;
 
 use serde::Serialize;
 
@@ -83,8 +84,8 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
         let listed: Vec<_> = inputs.controllers.iter().filter(|it| it.listed).collect();
         control_plane::look(&listed, inputs.now, &mut findings);
     }
+    unread::look(inputs.controllers, inputs.tree, &mut findings);
     for controller in inputs.controllers {
-        listing(controller, inputs.tree, &mut findings);
         troubles(controller, is_away, &mut findings);
     }
     reports(inputs.workloads, &mut findings);
@@ -253,31 +254,6 @@ fn place(actor: &ActorView) -> String {
         Some(controller) if controller == actor.name => format!("controller {controller}"),
         Some(controller) => format!("{} of {controller}", actor.name),
         None => actor.name.to_owned(),
-    }
-}
-
-fn listing(controller: &ControllerView, tree: &[ActorView], findings: &mut Findings) {
-    let name = controller.name;
-    if !controller.listed {
-        let mut actors = tree.iter();
-        let actor = actors.find(|actor| actor.name == name && actor.strategy.is_some());
-        let error = actor
-            .filter(|actor| !actor.parked)
-            .and_then(|actor| actor.last_error.as_ref());
-        // Without an error it is simply at it.
-        if let Some(error) = error {
-            findings
-                .headline
-                .say(Level::Bad, "the cluster cannot be read");
-            findings.add(Problem {
-                what: format!("{name} could not list the cluster's objects"),
-                why: Some(error.text.clone()),
-                remedy: "check the API server and krane's ClusterRole; krane tries again by itself"
-                    .to_owned(),
-                next_try: actor.and_then(|actor| actor.starts_at),
-                ..Problem::of(ProblemKind::ClusterUnread, Level::Bad).about(Some(name))
-            });
-        }
     }
 }
 

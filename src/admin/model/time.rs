@@ -59,6 +59,12 @@ impl Stamp {
     }
 }
 
+impl From<Timestamp> for Stamp {
+    fn from(at: Timestamp) -> Self {
+        Self(at)
+    }
+}
+
 impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3}", self.0)

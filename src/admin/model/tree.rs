@@ -9,7 +9,7 @@ use krane_actors::tree::{Kind, Node, TREE};
 use krane_domain::ids::Controller;
 use serde::Serialize;
 
-use super::controllers::breaker_name;
+use super::controllers::{self, WatchesView, breaker_name};
 use super::{Epoch, Level, Sources, Stamp};
 
 /// One actor.
@@ -63,6 +63,8 @@ pub struct ActorView {
     pub breaker: Option<&'static str>,
     /// Watches to the API server that do not work at present, of the actor that follows them.
     pub watches_broken: usize,
+    /// What does not work at present though the actor does, such as those watches, and since when.
+    pub trouble: Option<ErrorView>,
 }
 
 /// A mailbox.
@@ -101,7 +103,7 @@ impl TimingView {
     }
 }
 
-/// Why an actor went down.
+/// Why an actor went down, or what keeps it from its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorView {
     /// When.
@@ -170,10 +172,11 @@ impl Walk<'_> {
             all.find(|snapshot| Some(snapshot.controller) == whose)
         };
         // It waits for news as it should: that none comes is no matter of its own state.
-        let watches_broken = match (node.name, snapshot(controller)) {
-            ("watch", Some(snapshot)) => snapshot.broken_watches.len(),
-            _ => 0,
+        let watches = match (node.name, snapshot(controller)) {
+            ("watch", Some(snapshot)) => Some(controllers::watches(snapshot, epoch)),
+            _ => None,
         };
+        let watches_broken = watches.as_ref().map_or(0, |it| it.broken.len());
         let level = match watches_broken {
             0 => level(&status),
             _ => level(&status).max(Level::Warn),
@@ -214,8 +217,23 @@ impl Walk<'_> {
                 .and_then(|begins| snapshot(Some(begins)))
                 .map(|ours| breaker_name(ours.breaker)),
             watches_broken,
+            trouble: watches.as_ref().and_then(broken),
         }
     }
+}
+
+/// Each error once, with the kinds that it keeps from being watched.
+fn broken(watches: &WatchesView) -> Option<ErrorView> {
+    let at = watches.broken.iter().map(|watch| watch.since).min()?;
+    let errors = watches.by_error().into_iter();
+    let errors: Vec<_> = errors
+        .map(|(_, error, kinds)| format!("{kinds}: {error}"))
+        .collect();
+    Some(ErrorView {
+        at,
+        kind: "watch",
+        text: errors.join("; "),
+    })
 }
 
 const fn strategy_name(strategy: Strategy) -> &'static str {

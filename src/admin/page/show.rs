@@ -9,7 +9,8 @@ use super::super::actions::Button;
 use super::super::feed::Feed;
 use super::super::history::Line;
 use super::super::model::{
-    ActorView, EventView, Filter, Identity, ListQuery, Listing, Sort, Stamp, View, WorkloadView,
+    ActorView, EventView, Filter, Identity, ListQuery, Listing, LogView, Sort, Stamp, View,
+    WorkloadView,
 };
 use crate::words::brief;
 
@@ -19,6 +20,9 @@ const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-');
 const EVENTS: usize = 100;
 /// … and how many of them are open to the eye.
 const NEWEST: usize = 20;
+
+/// Lines of the log on its page.
+const LOG_LINES: usize = 200;
 
 /// The demo's part of the page.
 pub(super) struct Demo<'a> {
@@ -79,6 +83,18 @@ impl<'a> Show<'a> {
         let mut newest: Vec<&EventView> = events.take(EVENTS).collect();
         let older = newest.split_off(newest.len().min(NEWEST));
         (newest, older)
+    }
+
+    /// The log lines asked for, newest first.
+    pub(super) fn log(&self) -> Vec<LogView> {
+        let sources = self.feed.sources();
+        sources.log(&self.query.list.filter, 0, LOG_LINES)
+    }
+
+    /// Where the log lines are that name a workload.
+    pub(super) fn log_of(workload: &WorkloadView) -> String {
+        let name = format!("{}/{}", workload.namespace, workload.name);
+        format!("/log?filter={}", utf8_percent_encode(&name, NAME))
     }
 
     /// A few numbers over the last hour; none as long as there is no line to draw.

@@ -2,12 +2,12 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
 use super::{Memory, settings};
-use crate::telemetry::{LevelError, lines};
+use crate::telemetry::{LevelError, LogTail, lines};
 
 #[test]
 fn the_level_is_changed_while_lines_are_written_and_a_bad_one_changes_nothing() {
     let memory = Memory::default();
-    let (layer, level) = lines(&settings(&[]), false, memory.clone()).unwrap();
+    let (layer, level) = lines(&settings(&[]), false, memory.clone(), &LogTail::default()).unwrap();
     let said = || {
         tracing::debug!("debug");
         tracing::info!("info");
@@ -40,7 +40,7 @@ fn the_level_is_changed_while_lines_are_written_and_a_bad_one_changes_nothing() 
 #[test]
 fn no_level_lets_bodies_into_lines() {
     let memory = Memory::default();
-    let (layer, level) = lines(&settings(&[]), false, memory.clone()).unwrap();
+    let (layer, level) = lines(&settings(&[]), false, memory.clone(), &LogTail::default()).unwrap();
     tracing::subscriber::with_default(Registry::default().with(layer), || {
         level.set("trace,kube_client=trace").unwrap();
         memory.0.lock().clear();

@@ -6,11 +6,12 @@ use crate::http_get::get;
 use crate::{Agent, Failure, Outcome};
 
 /// Of the page's port. The stream has what the others have.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "/",
     "/api/v1/health",
     "/api/v1/tree",
     "/api/v1/controllers",
+    "/api/v1/log",
     "/api/v1/workloads",
     "/api/v1/events",
 ];

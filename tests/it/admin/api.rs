@@ -42,6 +42,10 @@ async fn the_keys_of_the_api_are_a_promise() {
     world.in_place(1, "web");
     world.quarantined(2, "bad", "refused", "fix it");
     world.watches_break(&[Resource::Pod], false, "no answer");
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    world
+        .log
+        .keep(at, tracing::Level::INFO, "krane", "a line".to_owned());
     let mut found = BTreeSet::new();
     for path in [
         "health",
@@ -50,6 +54,7 @@ async fn the_keys_of_the_api_are_a_promise() {
         "workloads",
         "events",
         "history",
+        "log",
     ] {
         let answer = world.json(&format!("/api/v1/{path}")).await;
         keys(&answer, path, &mut found);

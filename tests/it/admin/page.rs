@@ -68,6 +68,9 @@ async fn no_secret_is_on_any_page_or_endpoint() {
         "/parts/controllers",
         "/parts/workloads",
         "/parts/events",
+        "/log",
+        "/parts/log",
+        "/api/v1/log",
         "/api/v1/health",
         "/api/v1/tree",
         "/api/v1/controllers",
@@ -86,6 +89,47 @@ async fn no_secret_is_on_any_page_or_endpoint() {
         assert!(!answer.text.contains(CANARY), "{path}");
     }
     assert_eq!(world.get("/parts/nope").await.status, 404);
+}
+
+/// What is looked for comes from addresses, and lines from anywhere.
+#[tokio::test(start_paused = true)]
+async fn log_lines_are_found_by_level_object_and_text_and_are_never_markup() {
+    let world = World::new();
+    let keep = |level, text: &str| {
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        world.log.keep(at, level, "krane::edge", text.to_owned());
+    };
+    assert!(world.get("/log").await.text.contains("No line yet"));
+    keep(tracing::Level::INFO, "applied object=shop/web");
+    keep(tracing::Level::WARN, "not applied object=shop/api");
+    keep(tracing::Level::ERROR, HOSTILE);
+    let text = world.get("/log").await.text;
+    let places = ["alert(1)", "shop/api", "shop/web"].map(|it| text.find(it).unwrap());
+    assert!(places.is_sorted(), "the newest comes first: {places:?}");
+    assert!(
+        !text.contains("<script>alert") && !text.contains("<img"),
+        "{text}"
+    );
+    for (filter, expected) in [
+        ("shop%2Fweb", vec![1]),
+        ("WARN", vec![2]),
+        ("error+edge", vec![3]),
+        ("shop", vec![2, 1]),
+        ("nothing", vec![]),
+    ] {
+        let told = world.json(&format!("/api/v1/log?filter={filter}")).await;
+        let lines = told["lines"].as_array().unwrap();
+        let numbers: Vec<_> = lines
+            .iter()
+            .map(|line| line["number"].as_u64().unwrap())
+            .collect();
+        assert_eq!(numbers, expected, "{filter}");
+        let part = world.get(&format!("/parts/log?filter={filter}")).await.text;
+        assert_eq!(part.matches("<li").count(), expected.len(), "{part}");
+    }
+    let later = world.json("/api/v1/log?after=1&limit=1").await;
+    assert_eq!(later["lines"].as_array().map(Vec::len), Some(1));
+    assert_eq!(later["lines"][0]["level"], "bad");
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,6 +290,8 @@ async fn the_tree_shows_watches_that_are_broken() {
     );
     let page = world.get("/parts/tree").await.text;
     assert!(page.contains("1 watch broken"), "{page}");
+    assert_eq!(after["trouble"]["text"], "Pod: no answer");
+    assert!(page.contains(": Pod: no answer"), "it must say why: {page}");
 }
 
 #[tokio::test(start_paused = true)]

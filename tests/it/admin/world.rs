@@ -15,6 +15,7 @@ use krane::admin::model::{Epoch, Identity, Sources};
 use krane::admin::operate::Hands;
 use krane::admin::{self, Desk};
 use krane::settings::SecretSource;
+use krane::telemetry::LogTail;
 use krane_actors::address::Address;
 use krane_actors::chance::Chance;
 use krane_actors::events::Happening;
@@ -45,6 +46,7 @@ pub(super) struct World {
     pub(super) board: StatusBoard,
     pub(super) store: Arc<Store>,
     pub(super) feed: Arc<Feed>,
+    pub(super) log: LogTail,
     pub(super) router: Router,
     pub(super) stop: CancellationToken,
     /// What is held there, is held in the cluster.
@@ -84,6 +86,7 @@ impl World {
             1 << 20,
             Chance::new(7),
         ));
+        let log = LogTail::default();
         let sources = Sources {
             identity: Identity {
                 instance: "krane-0".to_owned(),
@@ -100,6 +103,7 @@ impl World {
             observes: false,
             leadership: krane_actors::lease::Leadership::default(),
             epoch: Epoch::new(1_800_000_000, Duration::ZERO),
+            log: log.clone(),
         };
         let feed = Feed::new(sources);
         let access = Access::new(listen.parse().unwrap(), token.map(SecretSource::fixed));
@@ -124,6 +128,7 @@ impl World {
             board,
             store,
             feed,
+            log,
             router,
             stop,
             cluster,
