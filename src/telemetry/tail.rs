@@ -1,6 +1,7 @@
 //! The last log lines, kept for those who look where the log itself is not at hand.
 
 use std::collections::VecDeque;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
-use tracing_subscriber::registry::{LookupSpan, Scope};
+use tracing_subscriber::registry::LookupSpan;
 
 use super::line::Fields;
 
@@ -24,7 +25,7 @@ const LONGEST: usize = 2_048;
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// Counted from 1 since the process began; what is missing in between was forgotten.
+    /// Counted from 1 since the process began, by the tail.
     pub number: u64,
     /// When it was written.
     pub at: Timestamp,
@@ -32,8 +33,10 @@ pub struct LogLine {
     pub level: Level,
     /// Which part of krane wrote it.
     pub target: &'static str,
-    /// What it says, then its fields and those of the spans around it.
+    /// What it says.
     pub text: String,
+    /// Its fields and those of the spans around it, `name=value` each.
+    pub fields: String,
 }
 
 /// The last lines of the log, exactly those that are written. Cheap to clone; all clones are the
@@ -59,25 +62,21 @@ impl LogTail {
             .collect()
     }
 
-    /// Keeps a line, and forgets the oldest when there are too many.
-    pub fn keep(&self, at: Timestamp, level: Level, target: &'static str, mut text: String) {
-        if text.len() > LONGEST {
-            text.truncate(text.floor_char_boundary(LONGEST));
-            text.push('…');
+    /// Keeps a line, cut to length, and forgets the oldest when there are too many.
+    pub fn keep(&self, mut line: LogLine) {
+        for text in [&mut line.text, &mut line.fields] {
+            if text.len() > LONGEST {
+                text.truncate(text.floor_char_boundary(LONGEST));
+                text.push('…');
+            }
         }
         let mut kept = self.0.lock();
         kept.written += 1;
-        let number = kept.written;
+        line.number = kept.written;
         if kept.lines.len() == LINES {
             kept.lines.pop_front();
         }
-        kept.lines.push_back(LogLine {
-            number,
-            at,
-            level,
-            target,
-            text,
-        });
+        kept.lines.push_back(line);
     }
 }
 
@@ -99,34 +98,50 @@ where
         writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        let mut text = fields.message;
-        for (name, value) in &fields.named {
-            say(&mut text, name, value);
+        let mut own = Fields::default();
+        event.record(&mut own);
+        let mut fields = String::new();
+        for (name, value) in &own.named {
+            say(&mut fields, name, value);
         }
-        for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
+        for span in context.event_scope().into_iter().flatten() {
             let extensions = span.extensions();
             let Some(formatted) = extensions.get::<FormattedFields<N>>() else {
                 continue;
             };
             // Each form of a line has its own form of the fields of a span.
-            match serde_json::from_str::<Map<String, Value>>(formatted) {
-                Ok(named) => named
-                    .iter()
-                    .for_each(|(name, value)| say(&mut text, name, value)),
-                Err(_) if formatted.is_empty() => {}
-                Err(_) => {
-                    text.push(' ');
-                    text.push_str(&strip_str(formatted).to_string());
+            let Ok(around) = serde_json::from_str::<Map<String, Value>>(formatted) else {
+                if !formatted.is_empty() {
+                    let _ = write!(fields, " {}", strip_str(formatted));
+                }
+                continue;
+            };
+            for (name, value) in around {
+                if let Entry::Vacant(place) = own.named.entry(name) {
+                    say(&mut fields, place.key(), &value);
+                    place.insert(value);
                 }
             }
         }
         let metadata = event.metadata();
-        self.tail
-            .keep(Timestamp::now(), *metadata.level(), metadata.target(), text);
+        self.tail.keep(LogLine {
+            number: 0,
+            at: now(),
+            level: *metadata.level(),
+            target: metadata.target(),
+            text: own.message,
+            fields: fields.trim_start().to_owned(),
+        });
         self.form.format_event(context, writer, event)
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "lines tell the wall clock, here as where they are written"
+)]
+fn now() -> Timestamp {
+    Timestamp::now()
 }
 
 fn say(text: &mut String, name: &str, value: &Value) {

@@ -1,4 +1,11 @@
 //! `krane support-bundle`, and the verbs that look into one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers of tests may fail them, and time is real here"
+)]
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -16,8 +16,10 @@ pub struct LogView {
     pub level: Level,
     /// Which part of krane wrote it.
     pub target: &'static str,
-    /// What it says, with its fields.
+    /// What it says.
     pub text: String,
+    /// Its fields and those of the spans around it, `name=value` each.
+    pub fields: String,
 }
 
 impl From<LogLine> for LogView {
@@ -33,6 +35,7 @@ impl From<LogLine> for LogView {
             level,
             target: line.target,
             text: line.text,
+            fields: line.fields,
         }
     }
 }
@@ -44,7 +47,10 @@ impl Sources {
         let filter = Filter::new(filter);
         let lines = self.log.after(after).into_iter();
         lines
-            .filter(|line| filter.is_in(&format!("{} {} {}", line.level, line.target, line.text)))
+            .filter(|line| {
+                let (level, target) = (line.level, line.target);
+                filter.is_in(&format!("{level} {target} {} {}", line.text, line.fields))
+            })
             .take(limit)
             .map(LogView::from)
             .collect()

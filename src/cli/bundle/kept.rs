@@ -124,7 +124,7 @@ impl Query {
         for (name, value) in pairs {
             match name {
                 "filter" => {
-                    read.filter = Filter::new(&percent_decode_str(value).decode_utf8_lossy())
+                    read.filter = Filter::new(&percent_decode_str(value).decode_utf8_lossy());
                 }
                 "limit" => read.limit = value.parse().ok(),
                 _ => {}

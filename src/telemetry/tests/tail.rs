@@ -5,7 +5,7 @@ use tracing::Level;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
-use super::super::{LogTail, lines};
+use super::super::{LogLine, LogTail, lines};
 use super::{Memory, settings};
 
 /// What `speak` writes, line by line, and what is kept of it, the newest last.
@@ -21,7 +21,7 @@ fn kept(
     let kept = tail.after(0).into_iter().rev();
     (
         written.lines().map(str::to_owned).collect(),
-        kept.map(|line| format!("{} {}", line.level, line.text))
+        kept.map(|line| format!("{} {}: {}", line.level, line.text, line.fields))
             .collect(),
     )
 }
@@ -50,7 +50,7 @@ fn exactly_the_lines_that_are_written_are_kept_with_their_fields_and_those_of_th
             panic!("{format}: {kept:?}");
         };
         let line = line.replace('"', "");
-        let expected = "WARN not applied error=refused pods=3 object=shop/web version=7";
+        let expected = "WARN not applied: error=refused pods=3 object=shop/web version=7";
         assert_eq!(line, expected, "{format} {terminal}");
     }
 }
@@ -58,7 +58,16 @@ fn exactly_the_lines_that_are_written_are_kept_with_their_fields_and_those_of_th
 #[test]
 fn only_so_many_lines_and_only_so_much_of_each_are_kept() {
     let tail = LogTail::default();
-    let keep = |text: String| tail.keep(Timestamp::UNIX_EPOCH, Level::INFO, "krane", text);
+    let keep = |text: String| {
+        tail.keep(LogLine {
+            number: 0,
+            at: Timestamp::UNIX_EPOCH,
+            level: Level::INFO,
+            target: "krane",
+            fields: text.clone(),
+            text,
+        });
+    };
     for number in 1..=5_000 {
         keep(format!("line {number}"));
     }
@@ -68,7 +77,9 @@ fn only_so_many_lines_and_only_so_much_of_each_are_kept() {
     let [long, newest, ..] = &kept[..] else {
         panic!("{}", kept.len());
     };
-    assert!(long.text.len() < 2_100 && long.text.ends_with("ä…"));
+    for text in [&long.text, &long.fields] {
+        assert!(text.len() < 2_100 && text.ends_with("ä…"), "{}", text.len());
+    }
     assert_eq!((newest.number, newest.text.as_str()), (5_000, "line 5000"));
     assert_eq!(tail.after(4_999).len(), 2);
 }

@@ -42,10 +42,7 @@ async fn the_keys_of_the_api_are_a_promise() {
     world.in_place(1, "web");
     world.quarantined(2, "bad", "refused", "fix it");
     world.watches_break(&[Resource::Pod], false, "no answer");
-    let at = jiff::Timestamp::UNIX_EPOCH;
-    world
-        .log
-        .keep(at, tracing::Level::INFO, "krane", "a line".to_owned());
+    world.logs(tracing::Level::INFO, "a line", "");
     let mut found = BTreeSet::new();
     for path in [
         "health",

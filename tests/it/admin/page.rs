@@ -95,14 +95,10 @@ async fn no_secret_is_on_any_page_or_endpoint() {
 #[tokio::test(start_paused = true)]
 async fn log_lines_are_found_by_level_object_and_text_and_are_never_markup() {
     let world = World::new();
-    let keep = |level, text: &str| {
-        let at = jiff::Timestamp::UNIX_EPOCH;
-        world.log.keep(at, level, "krane::edge", text.to_owned());
-    };
     assert!(world.get("/log").await.text.contains("No line yet"));
-    keep(tracing::Level::INFO, "applied object=shop/web");
-    keep(tracing::Level::WARN, "not applied object=shop/api");
-    keep(tracing::Level::ERROR, HOSTILE);
+    world.logs(tracing::Level::INFO, "applied", "object=shop/web");
+    world.logs(tracing::Level::WARN, "not applied", "object=shop/api");
+    world.logs(tracing::Level::ERROR, HOSTILE, HOSTILE);
     let text = world.get("/log").await.text;
     let places = ["alert(1)", "shop/api", "shop/web"].map(|it| text.find(it).unwrap());
     assert!(places.is_sorted(), "the newest comes first: {places:?}");

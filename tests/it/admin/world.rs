@@ -15,7 +15,7 @@ use krane::admin::model::{Epoch, Identity, Sources};
 use krane::admin::operate::Hands;
 use krane::admin::{self, Desk};
 use krane::settings::SecretSource;
-use krane::telemetry::LogTail;
+use krane::telemetry::{LogLine, LogTail};
 use krane_actors::address::Address;
 use krane_actors::chance::Chance;
 use krane_actors::events::Happening;
@@ -134,6 +134,18 @@ impl World {
             cluster,
             writes,
         }
+    }
+
+    /// The log has one more line.
+    pub(super) fn logs(&self, level: tracing::Level, text: &str, fields: &str) {
+        self.log.keep(LogLine {
+            number: 0,
+            at: jiff::Timestamp::UNIX_EPOCH,
+            level,
+            target: "krane::edge",
+            text: text.to_owned(),
+            fields: fields.to_owned(),
+        });
     }
 
     /// A controller that has seen the cluster and whose stream is open.

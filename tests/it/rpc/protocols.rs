@@ -165,7 +165,12 @@ async fn calls_are_counted_and_unknown_ones_are_not() {
     assert!(text.contains(&line("unauthenticated", 1)), "{text}");
     let duration = format!("krane_rpc_duration_seconds_count{{method=\"{method}\"}} 3\n");
     assert!(text.contains(&duration), "{text}");
-    assert!(!text.contains("Canary") && !text.contains("404"), "{text}");
+    assert!(!text.contains("Canary"), "{text}");
+    let calls = text
+        .lines()
+        .filter(|line| line.starts_with("krane_rpc_requests_total{"));
+    let counts = calls.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    assert_eq!(counts.sum::<u64>(), 3, "{text}");
 }
 
 #[tokio::test]
