@@ -15,6 +15,7 @@ mod events;
 pub mod exit;
 mod explain;
 mod flags;
+mod look;
 mod man;
 mod named;
 mod output;

@@ -31,15 +31,23 @@ pub(crate) fn described(message: &str, source: Option<&(dyn Error + 'static)>) -
 /// shows its letters in another order.
 pub(crate) fn printable(text: &str) -> String {
     let escape = |character: char| {
-        let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         // C1 counts as control, too.
-        if character.is_control() || turns {
+        if character.is_control() || is_unseen(character) {
             character.escape_default().to_string()
         } else {
             character.to_string()
         }
     };
     text.chars().map(escape).collect()
+}
+
+/// What shows nothing itself, but changes how its neighbours are shown or where lines end.
+const fn is_unseen(character: char) -> bool {
+    matches!(
+        character,
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
+            | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 /// A length of time in one unit; the script of the page says the same.
@@ -68,6 +76,8 @@ pub(crate) fn cut(mut text: String) -> String {
     if text.len() > LONGEST_MESSAGE {
         text.truncate(text.floor_char_boundary(LONGEST_MESSAGE));
         text.push('…');
+        // It may be kept for long.
+        text.shrink_to_fit();
     }
     text
 }

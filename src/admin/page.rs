@@ -27,7 +27,7 @@ use tokio::time::{Instant, timeout_at};
 use super::actions::{DemoAction, DemoControls, Said};
 use super::feed::Feed;
 use super::guard;
-use super::model::{ListQuery, ObjectView, Sort};
+use super::model::{ObjectView, Sort};
 use show::{Demo, PageQuery, Show};
 
 /// How long an answer waits for what comes of an action: a browser has few connections.
@@ -86,26 +86,23 @@ fn asset(
 }
 
 /// The query of the page's address; unlike a program a person may be careless with it.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Asked {
-    filter: String,
-    sort: String,
-    page: String,
-    events: String,
-}
+type Asked = Vec<(String, String)>;
 
 impl From<Asked> for PageQuery {
     fn from(asked: Asked) -> Self {
-        let sort = serde_json::from_value(json!(asked.sort)).unwrap_or_default();
-        Self {
-            list: ListQuery {
-                filter: asked.filter,
-                sort,
-                page: asked.page.parse().unwrap_or_default(),
-            },
-            events: asked.events,
+        let mut query = Self::default();
+        for (name, value) in asked {
+            match name.as_str() {
+                "filter" => query.list.filter = value,
+                "sort" => {
+                    query.list.sort = serde_json::from_value(json!(value)).unwrap_or_default();
+                }
+                "page" => query.list.page = value.parse().unwrap_or_default(),
+                "events" => query.events = value,
+                _ => {}
+            }
         }
+        query
     }
 }
 

@@ -18,10 +18,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-use super::bundle::{Bundle, BundleError};
+use super::bundle::BundleError;
 use super::exit;
 use super::output::{Terminal, printable};
 use crate::settings::{SecretError, SecretSource};
+use crate::words::cut;
 
 /// How long krane may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -38,54 +39,6 @@ pub(super) struct AdminFlags {
     /// A file with the token of admin.token, if one is set.
     #[arg(long, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
-}
-
-/// Who answers: the running krane, or a support bundle that was made of one.
-#[derive(Debug, Args)]
-pub(super) struct LookFlags {
-    #[command(flatten)]
-    admin: AdminFlags,
-
-    /// Look into this support bundle instead of at a running krane.
-    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["admin", "token_file"])]
-    from: Option<PathBuf>,
-}
-
-/// Somebody who can be asked what the API has at a path.
-pub(super) trait Answers {
-    /// What is there, as JSON.
-    async fn answer(&self, path: &str) -> Result<Value, AskError>;
-}
-
-impl Answers for AdminFlags {
-    async fn answer(&self, path: &str) -> Result<Value, AskError> {
-        self.get(path).await
-    }
-}
-
-impl LookFlags {
-    /// Says that what follows is not how it is now, if it is not.
-    pub(super) fn introduce(&self, terminal: &Terminal) {
-        // What is wrong with the file is told by whoever asks it.
-        let Some((file, Ok(bundle))) = self.from.as_ref().map(|file| (file, Bundle::read(file)))
-        else {
-            return;
-        };
-        let taken_at = bundle.taken_at().unwrap_or("a time that it does not tell");
-        let file = file.display();
-        terminal.note(&printable(&format!(
-            "this is how it was at {taken_at}, from {file}"
-        )));
-    }
-}
-
-impl Answers for LookFlags {
-    async fn answer(&self, path: &str) -> Result<Value, AskError> {
-        match &self.from {
-            Some(file) => Ok(Bundle::read(file)?.answer(path)?),
-            None => self.admin.get(path).await,
-        }
-    }
 }
 
 /// `127.0.0.1:9091`, `localhost:9091`, or the link of the page.
@@ -149,8 +102,8 @@ impl AskError {
             }
             | Self::Token { .. }
             | Self::TokenForm(_)
-            | Self::NoSuch(_)
-            | Self::Bundle(_) => exit::USAGE,
+            | Self::NoSuch(_) => exit::USAGE,
+            Self::Bundle(error) => error.code(),
             Self::Runtime(_)
             | Self::Unreachable { .. }
             | Self::Refused { .. }
@@ -200,7 +153,8 @@ pub(super) fn block_on(
         Err(error) => Err(AskError::Runtime(error)),
     };
     done.unwrap_or_else(|error| {
-        terminal.failure(error.name(), &error.to_string(), &[], &error.help());
+        let sentence = printable(&error.to_string());
+        terminal.failure(error.name(), &sentence, &[], &error.help());
         ExitCode::from(error.code())
     })
 }
@@ -267,7 +221,7 @@ impl AdminFlags {
             return Ok(body);
         }
         let text = String::from_utf8_lossy(&body);
-        if text.trim_start().starts_with('<') {
+        if text.trim_start().starts_with('<') || code.is_redirection() {
             let error = format!("what answers there ({code}) is not krane");
             return Err(unreachable(error));
         }
@@ -282,7 +236,7 @@ impl AdminFlags {
         }
         Err(AskError::Refused {
             code: code.as_u16(),
-            words: printable(&words),
+            words: cut(words),
         })
     }
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::admin::{AskError, LookFlags, block_on, pause};
+use super::admin::{AskError, block_on, pause};
 use super::exit;
+use super::look::LookFlags;
 use super::named::{escaped, fetch};
-use super::output::{Output, Terminal, printable};
+use super::output::{Output, Terminal};
 use super::told::{self, Told, mark};
 
 /// How often new events are asked for.
@@ -44,18 +45,18 @@ pub(super) struct Events {
 
 impl Events {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        self.krane.introduce(terminal);
         block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
+        let krane = self.krane.open(terminal)?;
         let mut words = self.words.clone();
         words.extend(self.about.clone());
         let filter = escaped(&words.join(" "));
         let mut after = 0;
         loop {
             let path = format!("/api/v1/events?after={after}&filter={filter}");
-            let Told { shown, raw }: Told<told::Events> = fetch(&self.krane, &path).await?;
+            let Told { shown, raw }: Told<told::Events> = fetch(&krane, &path).await?;
             let newest = shown.events.iter().map(|event| event.number).max();
             after = newest.unwrap_or(after);
             let is_shown = |event: &told::Event| {
@@ -111,14 +112,14 @@ pub(super) fn lines<'a>(
         let whose = whose.into_iter().find_map(Option::as_deref);
         let whose = whose
             .filter(|_| says_whose)
-            .map(|whose| format!("{}: ", printable(whose)));
+            .map(|whose| format!("{whose}: "));
         let version = event.version.map(|version| format!(" (version {version})"));
         format!(
             "  {} {} {}{}{}\n",
             event.at.strftime("%H:%M:%S"),
             mark(&event.level),
             whose.unwrap_or_default(),
-            printable(&event.text),
+            event.text,
             version.unwrap_or_default(),
         )
     };

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::admin::{AskError, LookFlags, block_on};
+use super::admin::{AskError, block_on};
 use super::events;
 use super::exit;
+use super::look::LookFlags;
 use super::named::{Named, fetch};
-use super::output::{Output, Terminal, printable};
+use super::output::{Output, Terminal};
 use super::told::{self, Now, Told, mark};
 
 /// Events that are told of one workload.
@@ -49,13 +50,13 @@ pub(super) struct Diff {
 
 impl Explain {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        self.krane.introduce(terminal);
         block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
-        let found = self.named.find(&self.krane).await?;
-        let Told { shown, mut raw }: Told<told::Object> = fetch(&self.krane, &found.path()).await?;
+        let krane = self.krane.open(terminal)?;
+        let found = self.named.find(&krane).await?;
+        let Told { shown, mut raw }: Told<told::Object> = fetch(&krane, &found.path()).await?;
         terminal.data(&match self.output {
             Output::Text => words(&shown),
             Output::Json => {
@@ -80,13 +81,13 @@ fn words(object: &told::Object) -> String {
     let mut text = format!(
         "{} {}/{}  {}\n  {}\n",
         mark(level),
-        printable(&it.namespace),
-        printable(&it.name),
+        it.namespace,
+        it.name,
         it.kind,
-        printable(&object.verdict),
+        object.verdict,
     );
     if let Some(remedy) = &it.remedy {
-        let _ = writeln!(text, "  ╰ help  {}", printable(remedy));
+        let _ = writeln!(text, "  ╰ help  {remedy}");
     }
     text += "\nWhy\n";
     for step in &object.chain {
@@ -100,7 +101,7 @@ fn words(object: &told::Object) -> String {
             mark(&step.level),
             step.step,
             when.unwrap_or_default(),
-            printable(&step.text),
+            step.text,
             next.unwrap_or_default(),
         );
     }
@@ -117,21 +118,18 @@ fn words(object: &told::Object) -> String {
     if !object.commands.is_empty() {
         text += "\nMore\n";
         for command in &object.commands {
-            let _ = writeln!(text, "  {}", printable(command));
+            let _ = writeln!(text, "  {command}");
         }
     }
     text
 }
 
 fn part_line(part: &told::Part, now: Now) -> String {
-    let why = part
-        .why
-        .as_deref()
-        .map(|why| format!(": {}", printable(why)));
+    let why = part.why.as_deref().map(|why| format!(": {why}"));
     let ends = part
         .hold_ends
         .map(|at| format!(", the hold ends {}", now.until(at)));
-    let (mark, object) = (mark(&part.level), printable(&part.object));
+    let (mark, object) = (mark(&part.level), &part.object);
     format!(
         "  {mark} {object} is {}{}{}\n",
         part.state,
@@ -145,15 +143,14 @@ fn differences(part: &told::Part) -> String {
     for found in &part.differences {
         let path = match found.path.as_str() {
             "" => "the whole object".to_owned(),
-            path => printable(path),
+            path => path.to_owned(),
         };
         let owners = match found.owners.as_slice() {
             [] => "krane or nobody".to_owned(),
-            owners => printable(&owners.join(", ")),
+            owners => owners.join(", "),
         };
         let _ = writeln!(text, "      {path}   owned by {owners}");
-        let value = |value: &Option<String>| value.as_deref().map(printable);
-        match (value(&found.live), value(&found.wanted)) {
+        match (&found.live, &found.wanted) {
             (None, None) => {
                 let _ = writeln!(text, "        {}", found.kind.replace('_', " "));
             }
@@ -167,9 +164,9 @@ fn differences(part: &told::Part) -> String {
         }
     }
     for foreign in &part.foreign {
-        let manager = printable(&foreign.manager);
+        let manager = &foreign.manager;
         for path in &foreign.paths {
-            let _ = writeln!(text, "      {}   owned by {manager}", printable(path));
+            let _ = writeln!(text, "      {path}   owned by {manager}");
         }
     }
     text
@@ -177,13 +174,13 @@ fn differences(part: &told::Part) -> String {
 
 impl Diff {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        self.krane.introduce(terminal);
         block_on(terminal, self.run(terminal))
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
-        let found = self.named.find(&self.krane).await?;
-        let Told { shown, raw }: Told<told::Object> = fetch(&self.krane, &found.path()).await?;
+        let krane = self.krane.open(terminal)?;
+        let found = self.named.find(&krane).await?;
+        let Told { shown, raw }: Told<told::Object> = fetch(&krane, &found.path()).await?;
         let differs = |part: &&told::Part| {
             !part.differences.is_empty() || !part.foreign.is_empty() || part.state == "missing"
         };
@@ -207,16 +204,16 @@ impl Diff {
         });
         // Of a state that is none nobody knows what it wants.
         let is_compared = shown.objects.iter().all(|part| part.state != "as it was");
-        if shown.blind_since.is_some() || !is_compared {
-            terminal.note(&printable(&shown.verdict));
-            if let Some(remedy) = &shown.workload.remedy {
-                terminal.help(&printable(remedy));
-            }
-            return Ok(ExitCode::from(exit::FINDINGS));
-        }
-        if parts.is_empty() {
-            terminal.success(&format!("nothing differs: {}", printable(&shown.verdict)));
+        let is_sure = shown.blind_since.is_none() && is_compared;
+        if parts.is_empty() && is_sure {
+            terminal.success(&format!("nothing differs: {}", shown.verdict));
             return Ok(ExitCode::from(exit::OK));
+        }
+        if !is_sure || !told::is_calm(&shown.workload.level) {
+            terminal.note(&shown.verdict);
+            if let Some(remedy) = &shown.workload.remedy {
+                terminal.help(remedy);
+            }
         }
         Ok(ExitCode::from(exit::FINDINGS))
     }

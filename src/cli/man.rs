@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _};
 
 use super::exit;
-use super::output::Terminal;
+use super::output::{Terminal, printable};
+use crate::version;
 
 const MORE: &str = "\
   krane man | man -l -
@@ -25,7 +26,7 @@ impl Man {
         if let Some(page) = page(&self.verbs) {
             return terminal.data(&page);
         }
-        let verbs = self.verbs.join(" ");
+        let verbs = printable(&self.verbs.join(" "));
         terminal.failure(
             "krane::man::no_such",
             &format!("krane has no verb {verbs}"),
@@ -44,7 +45,7 @@ pub(super) fn page(verbs: &[String]) -> Option<String> {
         .iter()
         .try_fold(&root, |command, verb| command.find_subcommand(verb))?;
     let mut text = Vec::new();
-    let page = clap_mangen::Man::new(found.clone());
+    let page = clap_mangen::Man::new(found.clone()).source(format!("krane {}", version::VERSION));
     page.render(&mut text).ok()?;
     String::from_utf8(text).ok()
 }

@@ -2,9 +2,12 @@
 
 use clap::Args;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned};
+use serde_json::Value;
 
-use super::admin::{Answers, AskError};
+use super::admin::AskError;
+use super::look::Answers;
+use super::output::printable;
 use super::told::{self, Told};
 
 /// One workload, as `kubectl` names things.
@@ -102,7 +105,7 @@ impl Named {
         } = &self.name;
         let namespace = self.namespace.as_ref().or(namespace.as_ref());
         let path = format!("/api/v1/workloads?limit=100000&filter={}", escaped(name));
-        let all: told::Workloads = serde_json::from_value(krane.answer(&path).await?)?;
+        let Told { shown: all, .. }: Told<told::Workloads> = fetch(krane, &path).await?;
         let called: Vec<_> = all
             .workloads
             .into_iter()
@@ -142,8 +145,24 @@ pub(super) async fn fetch<T: DeserializeOwned>(
     path: &str,
 ) -> Result<Told<T>, AskError> {
     let raw = krane.answer(path).await?;
-    let shown = serde_json::from_value(raw.clone())?;
+    if !raw.is_object() {
+        let error = de::Error::custom(format!("{path} is no JSON object"));
+        return Err(krane.nonsense(error));
+    }
+    let mut shown = raw.clone();
+    clean(&mut shown);
+    let shown = serde_json::from_value(shown).map_err(|error| krane.nonsense(error))?;
     Ok(Told { shown, raw })
+}
+
+/// Nothing from elsewhere may tell a terminal what to do.
+fn clean(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = printable(text),
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::Object(fields) => fields.values_mut().for_each(clean),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// A text as a part of a path or query.

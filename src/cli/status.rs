@@ -7,11 +7,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::admin::{AskError, LookFlags, block_on, pause};
+use super::admin::{AskError, block_on, pause};
+use super::look::{Krane, LookFlags};
 use super::named::{escaped, fetch};
-use super::output::{Terminal, printable};
+use super::output::Terminal;
 use super::table::Table;
-use super::told::{self, Now, Told, mark, or_dash};
+use super::told::{self, Now, Told, mark};
 use crate::words::many;
 
 /// How often a followed status is printed.
@@ -66,24 +67,22 @@ where
 
 impl Status {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        self.krane.introduce(terminal);
-        block_on(
-            terminal,
-            again(terminal, self.watch, || self.once(terminal)),
-        )
+        block_on(terminal, async {
+            let krane = self.krane.open(terminal)?;
+            again(terminal, self.watch, || self.once(&krane, terminal)).await
+        })
     }
 
-    async fn once(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
+    async fn once(&self, krane: &Krane<'_>, terminal: &Terminal) -> Result<ExitCode, AskError> {
         let filter = escaped(&self.words.join(" "));
-        let health: Told<told::Health> = fetch(&self.krane, "/api/v1/health").await?;
-        let controllers: Told<told::Controllers> =
-            fetch(&self.krane, "/api/v1/controllers").await?;
+        let health: Told<told::Health> = fetch(krane, "/api/v1/health").await?;
+        let controllers: Told<told::Controllers> = fetch(krane, "/api/v1/controllers").await?;
         let limit = match (self.output, self.words.is_empty()) {
             (Output::Table, true) => LISTED,
             (Output::Table | Output::Wide | Output::Json, _) => 100_000,
         };
         let path = format!("/api/v1/workloads?limit={limit}&filter={filter}");
-        let workloads: Told<told::Workloads> = fetch(&self.krane, &path).await?;
+        let workloads: Told<told::Workloads> = fetch(krane, &path).await?;
         let text = if self.output == Output::Json {
             let status = json!({
                 "apiVersion": "krane/v1",
@@ -120,6 +119,9 @@ impl Status {
         let is_well = told::is_calm(&health.level);
         let all_of_them = many(workloads.total, "workload");
         let _ = match (listed.len(), workloads.matching == workloads.total) {
+            (0, true) if !is_well && workloads.total == 0 => {
+                writeln!(text, "\nno workload is known")
+            }
             (0, true) if !is_well => {
                 writeln!(text, "\n{all_of_them}, all in place when last seen")
             }
@@ -140,7 +142,7 @@ impl Status {
 
 /// The sentence, and each problem with why and what to do.
 fn headline(health: &told::Health, now: Now) -> String {
-    let mut text = format!("{} {}\n", mark(&health.level), printable(&health.sentence));
+    let mut text = format!("{} {}\n", mark(&health.level), health.sentence);
     let told::Identity {
         instance,
         region,
@@ -152,7 +154,7 @@ fn headline(health: &told::Health, now: Now) -> String {
         "  {instance}, {region} ({platform}), krane {short_version}"
     );
     if let Some(lease) = &health.lease {
-        let holder = or_dash(lease.holder.as_deref());
+        let holder = lease.holder.as_deref().unwrap_or("–");
         let since = now.ago(lease.since);
         let _ = writeln!(
             text,
@@ -161,23 +163,18 @@ fn headline(health: &told::Health, now: Now) -> String {
         );
     }
     for problem in &health.problems {
-        let _ = writeln!(
-            text,
-            "\n{} {}",
-            mark(&problem.level),
-            printable(&problem.what)
-        );
+        let _ = writeln!(text, "\n{} {}", mark(&problem.level), problem.what);
         if let Some(since) = problem.since {
             let _ = writeln!(text, "  ├ since {}", now.ago(since));
         }
         if let Some(why) = &problem.why {
-            let _ = writeln!(text, "  ├ why   {}", printable(why));
+            let _ = writeln!(text, "  ├ why   {why}");
         }
         let next = problem.next_try.map(|at| now.until(at));
         if let Some(next) = next {
             let _ = writeln!(text, "  ├ next  try {next}");
         }
-        let _ = writeln!(text, "  ╰ help  {}", printable(&problem.remedy));
+        let _ = writeln!(text, "  ╰ help  {}", problem.remedy);
     }
     if health.more > 0 {
         let _ = writeln!(text, "\n  and {} more", health.more);
@@ -260,12 +257,12 @@ fn workloads_table(workloads: &[&told::Workload], now: Now) -> String {
         table.row([
             mark(&it.level).to_owned(),
             it.kind.clone(),
-            printable(&it.namespace),
-            printable(&it.name),
+            it.namespace.clone(),
+            it.name.clone(),
             it.version.to_string(),
             ready,
             format!("{}{}", it.state, next.unwrap_or_default()),
-            it.why.as_deref().map(printable).unwrap_or_default(),
+            it.why.clone().unwrap_or_default(),
         ]);
     }
     table.text()

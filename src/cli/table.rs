@@ -1,5 +1,8 @@
 //! Columns of text, as `kubectl get` prints them.
 
+/// A longer cell moves what follows it in its own line only. No name in Kubernetes is longer.
+const WIDEST: usize = 253;
+
 /// A table that is printed when it is complete.
 pub(super) struct Table {
     rows: Vec<Vec<String>>,
@@ -21,10 +24,8 @@ impl Table {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or_default()
+            let widest = cells.map(|cell| cell.chars().count()).max();
+            widest.unwrap_or_default().min(WIDEST)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let mut text = String::new();
@@ -33,7 +34,7 @@ impl Table {
             for (cell, width) in row.iter().zip(&widths) {
                 line += cell;
                 let missing = (width + 3).saturating_sub(cell.chars().count());
-                line += &" ".repeat(missing);
+                line += &" ".repeat(missing.max(1));
             }
             text += line.trim_end();
             text.push('\n');

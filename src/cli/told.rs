@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::exit;
-use super::output::printable;
 
 /// A whole answer: what is shown, and the same as it was told, for `-o json`.
 pub(super) struct Told<T> {
@@ -264,9 +263,4 @@ pub(super) fn mark(level: &str) -> &'static str {
         "warn" => "‼",
         _ => "✗",
     }
-}
-
-/// A field from outside, or a dash.
-pub(super) fn or_dash(text: Option<&str>) -> String {
-    text.map_or_else(|| "–".to_owned(), printable)
 }

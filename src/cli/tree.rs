@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
-use super::admin::{AskError, LookFlags, block_on};
+use super::admin::{AskError, block_on};
+use super::look::{Krane, LookFlags};
 use super::named::fetch;
-use super::output::{Terminal, printable};
+use super::output::Terminal;
 use super::status::{Output, again};
 use super::table::Table;
 use super::told::{self, Now, Told, mark};
@@ -30,15 +31,14 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn execute(&self, terminal: &Terminal) -> ExitCode {
-        self.krane.introduce(terminal);
-        block_on(
-            terminal,
-            again(terminal, self.watch, || self.once(terminal)),
-        )
+        block_on(terminal, async {
+            let krane = self.krane.open(terminal)?;
+            again(terminal, self.watch, || self.once(&krane, terminal)).await
+        })
     }
 
-    async fn once(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
-        let Told { shown, mut raw }: Told<told::Tree> = fetch(&self.krane, "/api/v1/tree").await?;
+    async fn once(&self, krane: &Krane<'_>, terminal: &Terminal) -> Result<ExitCode, AskError> {
+        let Told { shown, mut raw }: Told<told::Tree> = fetch(krane, "/api/v1/tree").await?;
         let text = if self.output == Output::Json {
             raw["apiVersion"] = Value::from("krane/v1");
             raw["kind"] = Value::from("Tree");
@@ -81,15 +81,15 @@ impl Tree {
                 }
                 None => actor.state.clone(),
             };
-            let error = match (&actor.trouble, &actor.last_error) {
-                (Some(trouble), _) => {
-                    format!("for {}: {}", now.ago(trouble.at), printable(&trouble.text))
-                }
-                (None, Some(error)) => {
-                    format!("{} ago: {}", now.ago(error.at), printable(&error.text))
-                }
-                (None, None) => String::new(),
-            };
+            let trouble = actor
+                .trouble
+                .iter()
+                .map(|it| format!("for {}: {}", now.ago(it.at), it.text));
+            let error = actor
+                .last_error
+                .iter()
+                .map(|it| format!("{} ago: {}", now.ago(it.at), it.text));
+            let error: Vec<_> = trouble.chain(error).collect();
             table.row([
                 name + &strategy.unwrap_or_default(),
                 mark(&actor.level).to_owned(),
@@ -100,7 +100,7 @@ impl Tree {
                     |it| format!("{}/{}", it.depth, it.capacity),
                 ),
                 actor.restarts.to_string(),
-                error,
+                error.join("; "),
             ]);
         }
         table.text()
@@ -118,8 +118,10 @@ fn branch(actors: &[told::Actor], index: usize) -> String {
         let next = later.iter().find(|it| it.depth <= depth);
         next.is_some_and(|it| it.depth == depth)
     };
-    (1..=actor.depth)
-        .map(|depth| match (depth == actor.depth, goes_on(depth)) {
+    // Nobody is deeper than those before it are many.
+    let own = actor.depth.min(index);
+    (1..=own)
+        .map(|depth| match (depth == own, goes_on(depth)) {
             (true, true) => "├── ",
             (true, false) => "└── ",
             (false, true) => "│   ",

@@ -46,14 +46,14 @@ pub struct LogTail(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    lines: VecDeque<LogLine>,
+    lines: VecDeque<Arc<LogLine>>,
     written: u64,
 }
 
 impl LogTail {
     /// The lines later than this number, newest first.
     #[must_use]
-    pub fn after(&self, number: u64) -> Vec<LogLine> {
+    pub fn after(&self, number: u64) -> Vec<Arc<LogLine>> {
         let kept = self.0.lock();
         let newest = kept.lines.iter().rev();
         newest
@@ -68,6 +68,7 @@ impl LogTail {
             if text.len() > LONGEST {
                 text.truncate(text.floor_char_boundary(LONGEST));
                 text.push('…');
+                text.shrink_to_fit();
             }
         }
         let mut kept = self.0.lock();
@@ -76,7 +77,7 @@ impl LogTail {
         if kept.lines.len() == LINES {
             kept.lines.pop_front();
         }
-        kept.lines.push_back(line);
+        kept.lines.push_back(Arc::new(line));
     }
 }
 

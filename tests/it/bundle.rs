@@ -7,6 +7,8 @@
     reason = "helpers of tests may fail them, and time is real here"
 )]
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -132,40 +134,202 @@ fn a_bundle_is_written_over_nothing_and_only_by_a_krane_that_answers() {
     assert_eq!(bundle["kind"], "SupportBundle");
 }
 
+/// A bundle with these answers.
+fn bundle(answers: &Value) -> String {
+    json!({"apiVersion": "krane/v1", "kind": "SupportBundle", "answers": answers}).to_string()
+}
+
 #[test]
 fn what_is_no_bundle_is_said_so_and_prints_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bundle");
     let path = file.to_str().unwrap();
-    let some = |answers: &str| format!(r#"{{"kind": "SupportBundle", "answers": {answers}}}"#);
+    let other = r#"{"apiVersion": "krane/v9", "kind": "SupportBundle", "answers": {}}"#;
+    let now = "2026-11-29T21:57:42Z";
     for (text, words) in [
         ("", "is no support bundle"),
         ("[]", "is no support bundle"),
-        (r#"{"kind": "Status", "answers": {}}"#, "its kind is"),
-        (&some("{}"), "does not have /api/v1/"),
-        (&some(r#"{"/api/v1/health": []}"#), "makes no sense"),
+        (r#"{"kind": "SupportBundle"}"#, "is no support bundle"),
+        (other, "krane/v9"),
+        (&bundle(&json!({})), "does not have /api/v1/"),
+        (&bundle(&json!({"/api/v1/tree": []})), "is no JSON object"),
         (
-            &some(r#"{"/api/v1/health": {}, "/api/v1/workloads": {"workloads": 1}}"#),
-            "krane::admin::answer",
+            &bundle(&json!({"/api/v1/tree": [now, []]})),
+            "is no JSON object",
         ),
-        (&some(r#"{"/api/v1/workloads": [1]}"#), "krane::admin::"),
+        (
+            &bundle(&json!({"/api/v1/tree": {"taken_at": 1}})),
+            "is no support bundle",
+        ),
     ] {
         std::fs::write(&file, text).unwrap();
-        for verb in [&["status"][..], &["explain", "web"]] {
+        for verb in [
+            &["status"][..],
+            &["tree"],
+            &["tree", "-o", "json"],
+            &["explain", "web"],
+        ] {
             let (code, out, chatter) = krane(&[verb, &["--from", path]].concat());
-            assert!(
-                code == Some(2) || code == Some(69),
-                "{text}: {code:?} {chatter}"
-            );
+            assert_eq!(code, Some(2), "{verb:?} of {text}: {chatter}");
             assert_eq!(out, "", "{text}");
-            let told = chatter.contains("krane::admin::");
-            assert!(told, "{text} must be said to be none ({words}): {chatter}");
+            assert!(
+                chatter.contains("krane::admin::bundle"),
+                "{text}: {chatter}"
+            );
         }
-        let (_, _, chatter) = krane(&["status", "--from", path]);
+        let (_, _, chatter) = krane(&["tree", "--from", path]);
         assert!(chatter.contains(words), "{text}: {chatter}");
     }
     let (code, _, chatter) = krane(&["status", "--from", "/nowhere/bundle"]);
     assert_eq!(code, Some(2), "{chatter}");
     let (code, _, chatter) = krane(&["status", "-w", "--from", path]);
     assert_eq!(code, Some(2), "nothing changes in a file: {chatter}");
+}
+
+/// A file comes from anywhere, and a terminal obeys what it is shown.
+#[test]
+fn nothing_in_a_bundle_tells_the_terminal_what_to_do_or_takes_for_ever() {
+    let mut playing = Playing::start(&["--seed", "7", "--json"]);
+    let address = page_of(&mut playing);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bundle");
+    let path = file.to_str().unwrap();
+    bundle_of(&address, &file);
+    drop(playing);
+    let mut bundle: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let (page, _) = bundle["answers"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .find(|(path, _)| path.starts_with("/api/v1/workloads/"))
+        .expect("a page");
+    // What is asked for stays as it is.
+    let name = page.rsplit('/').next().unwrap().replace("%2D", "-");
+    let hostile = "\u{1b}[31m\u{7}\u{9b}2J\u{202e}\u{200b}";
+    infect(&mut bundle["answers"], hostile);
+    bundle["answers"]["/api/v1/tree"]["actors"][1]["depth"] = json!(1_u64 << 60);
+    std::fs::write(&file, bundle.to_string()).unwrap();
+    for verb in [
+        &["status", "-o", "wide"][..],
+        &["tree"],
+        &["explain", &name],
+        &["diff", &name],
+        &["events"],
+        &["explain", "\u{1b}[31mnothing"],
+        &["man", "\u{1b}[31m"],
+    ] {
+        let from = if verb[0] == "man" {
+            &[][..]
+        } else {
+            &["--from", path]
+        };
+        let (code, out, chatter) = krane(&[verb, from].concat());
+        assert!(
+            code == Some(0) || code == Some(1) || code == Some(2),
+            "{verb:?}: {chatter}"
+        );
+        let all = out + &chatter;
+        assert!(!all.is_empty());
+        for unseen in hostile.chars().filter(|it| !it.is_ascii_graphic()) {
+            assert!(!all.contains(unseen), "{verb:?} {unseen:?}: {all}");
+        }
+    }
+}
+
+/// Puts it behind every text that is no time, level or name of a workload.
+fn infect(value: &mut Value, hostile: &str) {
+    match value {
+        Value::String(text) if text.parse::<jiff::Timestamp>().is_err() => text.push_str(hostile),
+        Value::Array(items) => items.iter_mut().for_each(|item| infect(item, hostile)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if !matches!(name.as_str(), "name" | "namespace" | "controller") {
+                    infect(field, hostile);
+                }
+            }
+        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[test]
+fn diff_of_a_workload_in_trouble_says_what_to_do_whatever_differs() {
+    let mut playing = Playing::start(&["--seed", "7", "--json"]);
+    let address = page_of(&mut playing);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bundle");
+    bundle_of(&address, &file);
+    drop(playing);
+    let mut bundle: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let pages = bundle["answers"].as_object_mut().unwrap();
+    let (_, page) = pages
+        .iter_mut()
+        .find(|(path, _)| path.starts_with("/api/v1/workloads/deployments/"))
+        .expect("a page");
+    page["workload"]["level"] = json!("bad");
+    page["workload"]["remedy"] = json!("send an image");
+    page["verdict"] = json!("Set aside.");
+    page["objects"][0]["state"] = json!("missing");
+    let name = page["workload"]["name"].as_str().unwrap().to_owned();
+    std::fs::write(&file, bundle.to_string()).unwrap();
+    let (code, out, chatter) = krane(&["diff", &name, "--from", file.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{chatter}");
+    assert!(out.contains("is missing"), "{out}");
+    assert!(
+        chatter.contains("Set aside.") && chatter.contains("help   send an image"),
+        "{chatter}"
+    );
+}
+
+#[test]
+fn a_bundle_is_read_once_from_a_pipe_too() {
+    let mut playing = Playing::start(&["--seed", "7", "--json"]);
+    let address = page_of(&mut playing);
+    let krane = env!("CARGO_BIN_EXE_krane");
+    let line = format!("{krane} support-bundle - --admin {address} | {krane} status --from -");
+    let output = Command::new("sh")
+        .args(["-c", &line])
+        .env_clear()
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("deployments"), "{text}");
+}
+
+/// It is made when things are not well.
+#[test]
+fn what_krane_does_not_answer_is_left_out_and_said() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bundle");
+    let path = file.to_str().unwrap().to_owned();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for stream in server.incoming() {
+                let mut stream = stream.unwrap();
+                let mut line = String::new();
+                BufReader::new(&stream).read_line(&mut line).unwrap();
+                let asked = line.split(' ').nth(1).unwrap_or_default().to_owned();
+                let (status, body) = match asked.as_str() {
+                    "/api/v1/health" => ("200 OK", r#"{"taken_at": "2026-11-29T21:57:42Z"}"#),
+                    "/end" => return,
+                    _ => ("500 Internal Server Error", r#"{"error": "broken"}"#),
+                };
+                let length = body.len();
+                write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}").unwrap();
+            }
+        });
+        let (code, _, chatter) = krane(&["support-bundle", &path, "--admin", &address]);
+        let mut end = TcpStream::connect(&address).unwrap();
+        end.write_all(b"GET /end HTTP/1.1\r\n\r\n").unwrap();
+        assert_eq!(code, Some(1), "{chatter}");
+        assert!(
+            chatter.contains("6 of the answers are missing"),
+            "{chatter}"
+        );
+    });
+    let (code, _, chatter) = krane(&["tree", "--from", &path]);
+    assert_eq!(code, Some(2));
+    assert!(chatter.contains("krane answered 500: broken"), "{chatter}");
 }

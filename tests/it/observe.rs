@@ -290,6 +290,35 @@ async fn what_would_be_made_is_rehearsed_and_told_and_nothing_is_written() {
     }
 }
 
+/// One thing is wrong, and whoever is woken reads it once.
+#[tokio::test]
+async fn an_api_server_that_nobody_ever_reached_is_one_problem() {
+    let mut world = World::new().await;
+    world.api.address = format!("127.0.0.1:{}", free_port());
+    let child = world.command(&[]).spawn().unwrap();
+    let port = world.admin_port;
+    let told = eventually("it is told once", PATIENCE, async || {
+        let text = page(port, "/api/v1/health").await;
+        let (_, body) = text.split_once("\r\n\r\n").unwrap_or_default();
+        let health: Value = serde_json::from_str(body).unwrap_or_default();
+        let problems = health["problems"].as_array().cloned().unwrap_or_default();
+        let about_the_cluster: Vec<_> = problems
+            .iter()
+            .filter(|it| it["kind"] != "writes_off" && it["kind"] != "lease_unreachable")
+            .collect();
+        match &about_the_cluster[..] {
+            [only] if only["kind"] == "api_server_away" && only["since"].is_string() => Ok(()),
+            _ => Err(text),
+        }
+    });
+    let told = tokio::select! {
+        told = told => told,
+        () = world.serve(&[]) => panic!("the control plane ended"),
+    };
+    told.unwrap_or_else(|failure| panic!("{failure}"));
+    drop(child);
+}
+
 #[tokio::test]
 async fn a_cluster_in_which_nothing_would_change_ends_with_0() {
     let (world, output) = observed(&[], "").await;

@@ -219,6 +219,42 @@ async fn a_cluster_that_cannot_be_listed_is_tried_again_for_ever_and_costs_no_bu
     assert_eq!(root.stop().await, Exit::Stopped);
 }
 
+/// Nobody has seen the cluster yet: that its API does not answer is told all the same, and once.
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_is_away_from_the_start_is_told_like_any_outage() {
+    let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
+    let board = StatusBoard::new();
+    cluster.fail_lists(true);
+    let agent = agent(&cluster, &control_plane, &board);
+    let stores = agent.stores();
+    let root = agent.start(servers()).await.unwrap();
+    crate::testing::pass(Duration::from_secs(40)).await;
+    for store in &stores {
+        let watched = store.controller().watches(store.rules()).len();
+        let broken = store.with(|memory| memory.broken_watches.clone());
+        assert_eq!(broken.len(), watched, "{broken:?}");
+        let first = broken.values().map(|watch| watch.since).max();
+        assert!(first < Some(Duration::from_secs(2)), "{broken:?}");
+    }
+    let told = || -> Vec<&'static str> {
+        let events = board.events().newest_first().into_iter();
+        let names = events.map(|event| event.what.name());
+        names
+            .filter(|name| name.starts_with("api_server_"))
+            .collect()
+    };
+    assert_eq!(told(), ["api_server_lost"]);
+    cluster.fail_lists(false);
+    until("it is over", || {
+        told() == ["api_server_recovered", "api_server_lost"]
+    })
+    .await;
+    for store in &stores {
+        store.with(|memory| assert!(memory.is_listed && memory.broken_watches.is_empty()));
+    }
+    root.stop().await;
+}
+
 /// slawlor/ractor#282 (B49): a loop that keeps failing is parked, and its siblings never notice.
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_keeps_failing_is_parked_and_comes_back_from_version_zero() {

@@ -51,6 +51,7 @@ pub async fn first_lists(
     let lists = specs
         .iter()
         .map(|spec| async move { (spec, cluster.list(spec).await) });
+    let mut failed = None;
     for (spec, listed) in futures::future::join_all(lists).await {
         let resource = spec.resource;
         match listed {
@@ -64,16 +65,32 @@ pub async fn first_lists(
                 store.with(|memory| memory.kind_is_missing(resource, board.now()));
             }
             Err(refusal) => {
-                return Err(format!(
-                    "the first list of {} failed: {refusal}",
-                    resource.plural()
-                ));
+                let kinds = resource.plural();
+                failed
+                    .get_or_insert_with(|| format!("the first list of {kinds} failed: {refusal}"));
+                let failure = failure(&refusal);
+                store.with(|memory| memory.watch_failed(resource, failure, board.now()));
             }
         }
+    }
+    if let Some(failed) = failed {
+        outage::look(store, board);
+        return Err(failed);
     }
     store.listed();
     outage::look(store, board);
     Ok(())
+}
+
+/// What a refused list or watch is remembered as.
+fn failure(refusal: &Refusal) -> WatchFailure {
+    WatchFailure {
+        is_refused: matches!(
+            refusal.class,
+            RefusalClass::Configuration | RefusalClass::Unauthenticated
+        ),
+        text: refusal.to_string(),
+    }
 }
 
 struct Follower {
@@ -219,14 +236,7 @@ impl Follower {
             if self.refused_as.replace(refusal.class) != Some(refusal.class) {
                 self.backoff = backoff();
             }
-            self.failed(WatchFailure {
-                is_refused: matches!(
-                    refusal.class,
-                    RefusalClass::Configuration | RefusalClass::Unauthenticated
-                ),
-                text: refusal.to_string(),
-            })
-            .await;
+            self.failed(failure(refusal)).await;
         }
     }
 

@@ -84,7 +84,9 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
         let listed: Vec<_> = inputs.controllers.iter().filter(|it| it.listed).collect();
         control_plane::look(&listed, inputs.now, &mut findings);
     }
-    unread::look(inputs.controllers, inputs.tree, &mut findings);
+    if !is_away {
+        unread::look(inputs.controllers, inputs.tree, &mut findings);
+    }
     for controller in inputs.controllers {
         troubles(controller, is_away, &mut findings);
     }

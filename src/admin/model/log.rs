@@ -12,8 +12,8 @@ pub struct LogView {
     pub number: u64,
     /// When it was written.
     pub at: Stamp,
-    /// How bad what it says is.
-    pub level: Level,
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: &'static str,
     /// Which part of krane wrote it.
     pub target: &'static str,
     /// What it says.
@@ -22,21 +22,35 @@ pub struct LogView {
     pub fields: String,
 }
 
-impl From<LogLine> for LogView {
-    fn from(line: LogLine) -> Self {
-        let level = match line.level {
-            tracing::Level::ERROR => Level::Bad,
-            tracing::Level::WARN => Level::Warn,
-            _ => Level::Good,
-        };
+impl LogView {
+    fn of(line: &LogLine) -> Self {
         Self {
             number: line.number,
             at: line.at.into(),
-            level,
+            level: name(line.level),
             target: line.target,
-            text: line.text,
-            fields: line.fields,
+            text: line.text.clone(),
+            fields: line.fields.clone(),
         }
+    }
+
+    /// How bad what it says is.
+    pub(in crate::admin) fn mark(&self) -> Level {
+        match self.level {
+            "error" => Level::Bad,
+            "warn" => Level::Warn,
+            _ => Level::Good,
+        }
+    }
+}
+
+const fn name(level: tracing::Level) -> &'static str {
+    match level {
+        tracing::Level::ERROR => "error",
+        tracing::Level::WARN => "warn",
+        tracing::Level::INFO => "info",
+        tracing::Level::DEBUG => "debug",
+        tracing::Level::TRACE => "trace",
     }
 }
 
@@ -45,14 +59,15 @@ impl Sources {
     #[must_use]
     pub fn log(&self, filter: &str, after: u64, limit: usize) -> Vec<LogView> {
         let filter = Filter::new(filter);
-        let lines = self.log.after(after).into_iter();
+        let lines = self.log.after(after);
         lines
+            .iter()
             .filter(|line| {
-                let (level, target) = (line.level, line.target);
+                let (level, target) = (name(line.level), line.target);
                 filter.is_in(&format!("{level} {target} {} {}", line.text, line.fields))
             })
             .take(limit)
-            .map(LogView::from)
+            .map(|line| LogView::of(line))
             .collect()
     }
 }

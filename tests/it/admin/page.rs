@@ -125,7 +125,7 @@ async fn log_lines_are_found_by_level_object_and_text_and_are_never_markup() {
     }
     let later = world.json("/api/v1/log?after=1&limit=1").await;
     assert_eq!(later["lines"].as_array().map(Vec::len), Some(1));
-    assert_eq!(later["lines"][0]["level"], "bad");
+    assert_eq!(later["lines"][0]["level"], "error");
 }
 
 #[tokio::test(start_paused = true)]

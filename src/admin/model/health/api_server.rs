@@ -12,7 +12,7 @@ pub(super) fn look(controllers: &[ControllerView], now: Stamp, findings: &mut Fi
     if is_away {
         away(controllers, now, findings);
     } else {
-        for controller in controllers {
+        for controller in controllers.iter().filter(|it| it.listed) {
             some_broken(controller, now, findings);
         }
     }
@@ -30,11 +30,11 @@ pub(super) fn broken_just_now(controllers: &[ControllerView]) -> Option<String> 
     ))
 }
 
-/// What has been broken for a while, the longest first.
+/// What has been broken for a while, the longest first; before anything was seen, what is broken.
 fn broken(controller: &ControllerView, now: Stamp) -> Vec<&BrokenWatchView> {
     let watches = controller.watches.broken.iter();
     watches
-        .filter(|watch| now.since(&watch.since) >= PATIENCE)
+        .filter(|watch| !controller.listed || now.since(&watch.since) >= PATIENCE)
         .collect()
 }
 
@@ -62,13 +62,15 @@ fn away(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) {
     };
     let words = "the Kubernetes API does not answer";
     findings.headline.say(Level::Bad, words);
+    let shown = if controllers.iter().any(|it| it.listed) {
+        let since = first.since.clock();
+        format!("what is shown of the cluster is as of {since} UTC")
+    } else {
+        "nothing of the cluster was seen yet".to_owned()
+    };
     findings.add(Problem {
         what: "The Kubernetes API does not answer".to_owned(),
-        why: Some(format!(
-            "{}; what is shown of the cluster is as of {} UTC{waiting}",
-            first.error,
-            first.since.clock()
-        )),
+        why: Some(format!("{}; {shown}{waiting}", first.error)),
         remedy: "check the API server and the way to it; krane keeps trying, nothing is lost"
             .to_owned(),
         since: Some(first.since),

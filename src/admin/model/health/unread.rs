@@ -1,43 +1,35 @@
 //! Controllers whose first lists of the cluster failed.
 
 use super::{Findings, Problem, ProblemKind};
-use crate::admin::model::{ActorView, ControllerView, ErrorView, Level, Stamp};
+use crate::admin::model::{ActorView, ControllerView, Level};
 
-/// One error that several controllers meet is one problem.
+/// Finds them. An API server that answers nobody is told already.
 pub(super) fn look(controllers: &[ControllerView], tree: &[ActorView], findings: &mut Findings) {
-    let mut errors: Vec<(&ErrorView, Vec<&'static str>, Option<Stamp>)> = Vec::new();
     for controller in controllers.iter().filter(|it| !it.listed) {
+        let name = controller.name;
         let mut actors = tree.iter();
-        let is_its = |actor: &&ActorView| {
-            actor.name == controller.name && actor.strategy.is_some() && !actor.parked
-        };
+        let is_its = |it: &&ActorView| it.name == name && it.strategy.is_some() && !it.parked;
+        let actor = actors.find(is_its);
+        let error = actor.and_then(|actor| actor.last_error.as_ref());
+        let broken = &controller.watches.broken;
+        let kinds: Vec<&str> = broken.iter().map(|watch| watch.kind).collect();
         // Without an error it is simply at it.
-        let Some(actor) = actors.find(is_its) else {
-            continue;
+        let (kinds, why, since) = match (broken.first(), error) {
+            (Some(first), _) => (kinds.join(", "), &first.error, Some(first.since)),
+            (None, Some(error)) => ("the cluster's objects".to_owned(), &error.text, None),
+            (None, None) => continue,
         };
-        let Some(error) = &actor.last_error else {
-            continue;
-        };
-        let same = errors.iter_mut().find(|(it, ..)| it.text == error.text);
-        match same {
-            Some((_, names, next_try)) => {
-                names.push(controller.name);
-                *next_try = actor.starts_at.into_iter().chain(*next_try).min();
-            }
-            None => errors.push((error, vec![controller.name], actor.starts_at)),
-        }
-    }
-    for (error, names, next_try) in errors {
         findings
             .headline
             .say(Level::Bad, "the cluster cannot be read");
         findings.add(Problem {
-            what: format!("{} could not list the cluster's objects", names.join(", ")),
-            why: Some(error.text.clone()),
+            what: format!("{name} could not list {kinds}"),
+            why: Some(why.clone()),
             remedy: "check the API server and krane's ClusterRole; krane tries again by itself"
                 .to_owned(),
-            next_try,
-            ..Problem::of(ProblemKind::ClusterUnread, Level::Bad).about(names)
+            since,
+            next_try: actor.and_then(|actor| actor.starts_at),
+            ..Problem::of(ProblemKind::ClusterUnread, Level::Bad).about([name])
         });
     }
 }

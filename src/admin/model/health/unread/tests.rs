@@ -1,12 +1,14 @@
 use std::time::Duration;
 
 use krane_actors::chance::Chance;
-use krane_actors::store::Store;
+use krane_actors::store::{Store, WatchFailure};
 use krane_domain::ids::{Controller, Moment};
 use krane_domain::kinds::Rules;
+use krane_domain::object::Resource;
 
+use super::super::api_server;
 use super::*;
-use crate::admin::model::{Epoch, controllers};
+use crate::admin::model::{Epoch, ErrorView, Stamp, controllers};
 
 fn at(moment: Moment) -> Stamp {
     Epoch::new(1_800_000_000, Duration::ZERO).at(moment)
@@ -58,35 +60,86 @@ fn failed(which: Controller, error: &str, starts: Moment) -> ActorView {
     }
 }
 
+/// What is told when the first lists of all controllers failed this way.
+fn told(
+    fails: impl Fn(Resource) -> WatchFailure,
+    moment: Moment,
+) -> (Option<String>, Vec<Problem>) {
+    let controllers = Controller::ALL.map(|which| {
+        let store = Store::new(which, Rules::default(), 1 << 20, Chance::new(7));
+        for spec in which.watches(store.rules()) {
+            let failure = fails(spec.resource);
+            store.with(|memory| memory.watch_failed(spec.resource, failure, seconds(1)));
+        }
+        let epoch = Epoch::new(1_800_000_000, Duration::ZERO);
+        controllers::view(&store.snapshot(), &epoch)
+    });
+    let error = |which: Controller| format!("not prepared: the first list of {which:?} failed");
+    let tree = Controller::ALL.map(|which| failed(which, &error(which), seconds(9)));
+    let mut findings = Findings::default();
+    if !api_server::look(&controllers, at(moment), &mut findings) {
+        look(&controllers, &tree, &mut findings);
+    }
+    let sentence = findings.headline.sentence().map(|(_, words)| words);
+    (sentence, findings.problems)
+}
+
 #[test]
-fn an_api_server_that_no_controller_ever_reached_is_one_problem() {
+fn an_api_server_that_no_controller_ever_reached_is_one_problem_at_once() {
+    let refused = |_| WatchFailure {
+        is_refused: false,
+        text: "connection refused".to_owned(),
+    };
+    for moment in [2, 60] {
+        let (sentence, problems) = told(refused, seconds(moment));
+        assert_eq!(
+            sentence.as_deref(),
+            Some("The Kubernetes API does not answer")
+        );
+        let [problem] = &problems[..] else {
+            panic!("{problems:?}");
+        };
+        assert_eq!(problem.kind, ProblemKind::ApiServerAway);
+        assert_eq!(problem.since, Some(at(seconds(1))));
+        let why = problem.why.as_deref();
+        let expected = "connection refused; nothing of the cluster was seen yet";
+        assert_eq!(why, Some(expected));
+    }
+}
+
+#[test]
+fn rights_that_are_missing_from_the_start_are_told_with_their_kinds() {
+    let forbidden = |resource: Resource| WatchFailure {
+        is_refused: true,
+        text: format!("403: may not list {}", resource.plural()),
+    };
+    let (sentence, problems) = told(forbidden, seconds(2));
+    assert_eq!(sentence.as_deref(), Some("The cluster cannot be read"));
+    let whose: Vec<_> = problems.iter().map(|it| it.controller).collect();
+    assert_eq!(whose, Controller::ALL.map(|it| Some(it.name())));
+    assert_eq!(
+        problems[2].what,
+        "cilium could not list Namespace, CiliumNetworkPolicy"
+    );
+    assert_eq!(
+        (problems[2].since, problems[2].next_try),
+        (Some(at(seconds(1))), Some(at(seconds(9))))
+    );
+    assert_eq!(
+        problems[2].why.as_deref(),
+        Some("403: may not list namespaces")
+    );
+}
+
+#[test]
+fn what_failed_without_a_list_that_failed_is_told_too() {
     let controllers = Controller::ALL.map(unlisted);
-    let [first, second, third] = Controller::ALL;
-    let away = "connection refused";
-    let tree = [
-        failed(first, away, seconds(9)),
-        failed(second, away, seconds(7)),
-        failed(third, "forbidden", seconds(8)),
-    ];
+    let tree = [failed(Controller::Cilium, "no answer in 60 s", seconds(9))];
     let mut findings = Findings::default();
     look(&controllers, &tree, &mut findings);
-    let told: Vec<_> = findings
-        .problems
-        .iter()
-        .map(|it| (it.what.as_str(), it.why.as_deref(), it.next_try))
-        .collect();
-    let all = "deployments, sentinels could not list the cluster's objects";
-    let one = "cilium could not list the cluster's objects";
-    assert_eq!(
-        told,
-        [
-            (all, Some(away), Some(at(seconds(7)))),
-            (one, Some("forbidden"), Some(at(seconds(8)))),
-        ]
-    );
-    assert_eq!(
-        findings.problems[0].controllers,
-        ["deployments", "sentinels"]
-    );
-    assert_eq!(findings.problems[1].controller, Some("cilium"));
+    let [problem] = &findings.problems[..] else {
+        panic!("{:?}", findings.problems);
+    };
+    assert_eq!(problem.what, "cilium could not list the cluster's objects");
+    assert_eq!(problem.why.as_deref(), Some("no answer in 60 s"));
 }
