@@ -149,6 +149,12 @@ def nothing_is_wider_than_a_phone(browser, demo, shots):
                 assert right <= room + 1, f"the table {name} reaches {right - room} pixels into what is beside it at {width}"
             if shots:
                 page.screenshot(path=shots / f"{scheme}-{width}.png", full_page=True)
+            page.goto(demo.url + "log")
+            expect(page.locator("#log li").first).to_be_visible()
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"log lines: {wide} pixels at a width of {width}"
+            if shots:
+                page.screenshot(path=shots / f"log-{scheme}-{width}.png")
             context.close()
     step("nothing scrolls sideways or lies on anything else, from 360 pixels on, light and dark")
 
@@ -293,7 +299,7 @@ def nobody_is_kept_out(browser, demo):
     for scheme in ["light", "dark"]:
         context = browser.new_context(color_scheme=scheme, bypass_csp=True)
         page = context.new_page()
-        for path in ["", workload, "workloads/deployments/none/such"]:
+        for path in ["", workload, "workloads/deployments/none/such", "log"]:
             page.goto(demo.url + path)
             accessible(page, f"{scheme} /{path}")
         context.close()
@@ -341,11 +347,20 @@ def a_state_set_aside_has_a_page_that_says_why(browser, page, demo):
     expect(page.locator(".verdict")).to_contain_text("is set aside")
     for text in ["What to do", "failed", "next try"]:
         expect(page.locator("main")).to_contain_text(text)
+    page.get_by_role("link", name="Log lines that name it").click()
+    lines = page.locator("#log li")
+    expect(lines.first).to_contain_text("cannot apply")
+    page.keyboard.press("/")
+    page.keyboard.press("End")
+    page.keyboard.type(" error")
+    expect(page).to_have_url(re.compile(r"\+error"))
+    expect(lines.first).to_contain_text(f"key={namespace}/{name}")
+    expect(page.locator("#log li:not(.bad)")).to_have_count(0)
     page.goto(demo.url)
     expect(page.locator("#link")).to_have_text("live")
     page.get_by_role("button", name="Restore").click()
     expect(deployments).to_contain_text("no lag", timeout=PATIENCE)
-    step("a state set aside has a page that says why; the cursor waits below it, and its lag drains")
+    step("a state set aside has a page that says why, and its log lines; the cursor waits below it, and its lag drains")
 
 
 def lists_are_found_by_keyboard_and_address(page, demo):
