@@ -15,6 +15,7 @@ mod events;
 pub mod exit;
 mod explain;
 mod flags;
+mod log;
 mod look;
 mod man;
 mod named;
@@ -46,6 +47,7 @@ use config::Config;
 use demo::Demo;
 use events::Events;
 use explain::{Diff, Explain};
+use log::Log;
 use man::Man;
 use output::Terminal;
 use render::Render;
@@ -89,6 +91,8 @@ enum Verb {
     Diff(Diff),
     /// Show what happened lately.
     Events(Events),
+    /// Show the last lines of the log.
+    Log(Log),
     /// Keep what an operator can see in one file, for somebody who cannot look here.
     SupportBundle(SupportBundle),
     /// Ask the control plane about every object now.
@@ -150,6 +154,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::Events(events),
         }) => events.execute(&terminal),
+        Ok(Cli {
+            verb: Verb::Log(log),
+        }) => log.execute(&terminal),
         Ok(Cli {
             verb: Verb::SupportBundle(bundle),
         }) => bundle.execute(&terminal),

@@ -38,6 +38,8 @@ pub(crate) struct ApiServer {
 struct Known {
     silent: BTreeMap<Controller, Silence>,
     away_since: Option<Moment>,
+    /// When the last outage was over.
+    back_at: Option<Moment>,
 }
 
 /// Looks at the watches of this controller after one of them changed.
@@ -75,6 +77,11 @@ fn silence(store: &Store, memory: &Memory) -> Option<Silence> {
 }
 
 impl ApiServer {
+    /// When the last outage was over, if there was one.
+    pub(crate) fn back_at(&self) -> Option<Moment> {
+        self.known.lock().back_at
+    }
+
     /// Notes how this controller finds the API server. Returns what there is to tell.
     fn note(
         &self,
@@ -105,6 +112,7 @@ impl ApiServer {
             return None;
         }
         known.away_since = None;
+        known.back_at = Some(now);
         let took = now.saturating_sub(since);
         Some(Happening::ApiServerRecovered { took })
     }
@@ -144,6 +152,7 @@ mod tests {
         let over = Happening::ApiServerRecovered { took: at(33) };
         assert_eq!(server.note(first, None, at(42)), Some(over));
         assert_eq!(server.note(first, None, at(43)), None);
+        assert_eq!(server.back_at(), Some(at(42)));
     }
 
     #[test]

@@ -243,6 +243,11 @@ impl StatusBoard {
         &self.api_server
     }
 
+    /// When the last outage of the API server was over, if there was one.
+    pub fn api_server_back_at(&self) -> Option<Moment> {
+        self.api_server.back_at()
+    }
+
     /// Remembers that something happened just now.
     pub fn record(&self, controller: Option<Controller>, what: Happening) {
         self.events.record(self.now(), controller, what);

@@ -187,6 +187,7 @@ impl Sources {
         let events = events::view(self);
         let health = health::summary(&health::Inputs {
             now,
+            api_server_back_at: self.board.api_server_back_at().map(|at| self.epoch.at(at)),
             tree: &tree,
             controllers: &controllers,
             workloads: &workloads,

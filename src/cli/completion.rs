@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory as _, ValueEnum};
 use super::output::Terminal;
 
 const MORE: &str = "\
+Where it goes:
   bash  krane completion bash > /etc/bash_completion.d/krane
   zsh   krane completion zsh > \"${fpath[1]}/_krane\"
   fish  krane completion fish > ~/.config/fish/completions/krane.fish";

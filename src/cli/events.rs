@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::admin::{AskError, block_on, pause};
 use super::exit;
 use super::look::LookFlags;
-use super::named::{escaped, fetch};
+use super::named::{Typed, escaped, fetch, parse};
 use super::output::{Output, Terminal};
 use super::told::{self, Told, mark};
 
@@ -23,9 +23,13 @@ pub(super) struct Events {
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 
-    /// Only those about this object: [NAMESPACE/]NAME.
-    #[arg(long = "for", value_name = "OBJECT")]
-    about: Option<String>,
+    /// Only those about this object: web, shop/web, deployment/web.
+    #[arg(long = "for", value_name = "[KIND/|NAMESPACE/]NAME", value_parser = parse)]
+    about: Option<Typed>,
+
+    /// Its namespace.
+    #[arg(short, long, value_name = "NAME", requires = "about")]
+    namespace: Option<String>,
 
     /// Only what is not as it should be.
     #[arg(long)]
@@ -51,7 +55,7 @@ impl Events {
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
         let krane = self.krane.open(terminal)?;
         let mut words = self.words.clone();
-        words.extend(self.about.clone());
+        words.extend(self.about.iter().map(|about| about.name().to_owned()));
         let filter = escaped(&words.join(" "));
         let mut after = 0;
         loop {
@@ -86,6 +90,9 @@ impl Events {
                 terminal.data(&text);
             }
             if !self.watch {
+                if !shown.events.iter().any(is_shown) {
+                    terminal.note("nothing of that is remembered");
+                }
                 return Ok(ExitCode::from(exit::OK));
             }
             pause(EVERY).await;
@@ -98,7 +105,7 @@ impl Events {
         };
         let object = event.object.as_deref().unwrap_or_default();
         let object = object.rsplit(' ').next().unwrap_or(object);
-        object == about || object.rsplit('/').next() == Some(about)
+        about.is(object, self.namespace.as_deref())
     }
 }
 

@@ -9,6 +9,7 @@ use super::output::{Terminal, printable};
 use crate::version;
 
 const MORE: &str = "\
+Examples:
   krane man | man -l -
   krane man explain > /usr/local/share/man/man1/krane-explain.1";
 

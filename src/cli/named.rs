@@ -59,13 +59,30 @@ impl Found {
 
 /// A name with what was typed before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Typed {
+pub(super) struct Typed {
     controller: Option<&'static str>,
     namespace: Option<String>,
     name: String,
 }
 
-fn parse(text: &str) -> Result<Typed, String> {
+impl Typed {
+    /// Whether an object, `NAME` or `NAMESPACE/NAME`, is the one that was meant.
+    pub(super) fn is(&self, object: &str, namespace: Option<&str>) -> bool {
+        let (of, name) = match object.split_once('/') {
+            Some((of, name)) => (Some(of), name),
+            None => (None, object),
+        };
+        let namespace = namespace.or(self.namespace.as_deref());
+        name == self.name && (namespace.is_none() || namespace == of)
+    }
+
+    /// What has to be in an event about it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<Typed, String> {
     let whole = |controller, namespace, name: &str| Typed {
         controller,
         namespace,

@@ -171,6 +171,20 @@ pub(super) struct Event {
     pub(super) text: String,
 }
 
+#[derive(Deserialize)]
+pub(super) struct Log {
+    pub(super) lines: Vec<LogLine>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct LogLine {
+    pub(super) number: u64,
+    pub(super) at: Timestamp,
+    pub(super) level: String,
+    pub(super) text: String,
+    pub(super) fields: String,
+}
+
 /// Everything about one workload.
 #[derive(Deserialize)]
 pub(super) struct Object {

@@ -148,12 +148,14 @@ impl Narrator {
             Format::Json => self.json(&Frame::Started { seed, links }),
             Format::Text { .. } => self.text(&format!(
                 "\n  {} · seed {seed}\n  A cluster, a control plane and krane between them, all \
-                 in this process.{end}\n\n    {}  {}\n    {}  {}\n",
+                 in this process.{end}\n\n    {}  {}\n    {}  {}\n    {}  krane status --admin {}\n",
                 self.paint("1", "krane demo"),
                 self.paint("1", "live page"),
                 self.paint("4", &links.page),
                 self.paint("2", "metrics  "),
                 self.paint("2", &links.metrics),
+                self.paint("2", "ask it   "),
+                links.page.trim_start_matches("http://").trim_end_matches('/'),
             )),
         }
     }

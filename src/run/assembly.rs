@@ -9,7 +9,7 @@ use krane_actors::controller::ControllerParts;
 use krane_actors::lease::{Election, Leadership};
 use krane_actors::metrics::ControllerFamilies;
 use krane_actors::notices::{NoticeParts, Notices};
-use krane_actors::ports::{Clock, Cluster, ControlPlane, EventSink};
+use krane_actors::ports::{Cluster, ControlPlane, EventSink};
 use krane_actors::root::{Exit, RootHandle};
 use krane_actors::secrets::{SecretsDesk, SecretsParts};
 use krane_actors::status::StatusBoard;
@@ -173,7 +173,7 @@ impl Running {
         let parts = parts(settings, world, &board, registry, &writes)?;
         let agent = Agent::new(parts, registry).map_err(RunError::Start)?;
         let stores = agent.stores();
-        let epoch = Epoch::new(SystemClock.unix_seconds(), board.now());
+        let epoch = Epoch::of(SystemClock::unix_time(), board.now());
         let view = Arc::new(AgentView::new(stores.clone(), leadership.clone(), epoch));
         let notices = events.map(|(sink, namespace)| NoticeParts {
             board: board.clone(),

@@ -1,6 +1,7 @@
 //! Settings turned into the adapters of the actors' ports.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderValue;
 use krane_actors::chance::Chance;
@@ -20,17 +21,24 @@ use crate::settings::{self, SecretSource, Settings};
 use crate::version;
 
 /// The clock on the wall.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemClock;
 
-impl Clock for SystemClock {
+impl SystemClock {
+    /// Since the Unix epoch; nothing before it.
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the adapter of the clock port"
     )]
-    fn unix_seconds(&self) -> u64 {
+    pub(crate) fn unix_time() -> Duration {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        since.map_or(0, |since| since.as_secs())
+        since.unwrap_or_default()
+    }
+}
+
+impl Clock for SystemClock {
+    fn unix_seconds(&self) -> u64 {
+        Self::unix_time().as_secs()
     }
 }
 

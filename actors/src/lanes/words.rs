@@ -36,13 +36,40 @@ pub(super) fn being_deleted(what: &str) -> Trouble {
         .remedy("it is made again when it is gone")
 }
 
+/// How a hold is ended. What has no namespace is held by its annotation alone.
+fn release(what: &str) -> String {
+    let annotation = "the annotation krane.unkey.com/hold";
+    match what.rsplit(' ').next() {
+        Some(workload) if workload.contains('/') => {
+            format!("krane hold {workload} --release ends it, and so does removing {annotation}")
+        }
+        Some(_) | None => format!("removing {annotation} ends it"),
+    }
+}
+
 pub(super) fn held(what: &str, until: u64, seconds: u64) -> Trouble {
     let left = until.saturating_sub(seconds);
     let mut trouble = Trouble::new(
         TroubleKind::Held,
         format!("{what} is on hold until {}", clock(until)),
     )
-    .remedy("krane hold KIND/NAME --release ends it, and so does removing the annotation krane.unkey.com/hold");
+    .remedy(release(what));
     trouble.retry_after = Some(Duration::from_secs(left.clamp(1, 60)));
     trouble
+}
+
+#[cfg(test)]
+mod tests {
+    use super::release;
+
+    #[test]
+    fn a_hold_is_ended_by_a_command_that_can_be_typed_as_it_stands() {
+        let remedy = release("ReplicaSet shop/web");
+        assert!(
+            remedy.starts_with("krane hold shop/web --release ends it"),
+            "{remedy}"
+        );
+        let remedy = release("Namespace shop");
+        assert!(remedy.starts_with("removing the annotation"), "{remedy}");
+    }
 }

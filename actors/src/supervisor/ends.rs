@@ -107,7 +107,13 @@ impl Work {
         let (pause, is_parked) = match (is_spent, self.spec.on_exhausted) {
             (false, _) => {
                 let pause = child.streak.failed(&child.spec.backoff, up_for, chance);
-                tracing::warn!(actor = %child.spec.path, %cause, kind = cause.kind(), ?pause, "restarting");
+                let (actor, kind) = (&*child.spec.path, cause.kind());
+                // What it needs may be away for hours, and is tried every few seconds.
+                if is_news || !matches!(cause, Cause::Unprepared(_)) {
+                    tracing::warn!(actor, %cause, kind, ?pause, "restarting");
+                } else {
+                    tracing::debug!(actor, %cause, kind, ?pause, "restarting");
+                }
                 (pause, false)
             }
             (true, OnExhausted::Park(backoff)) => {

@@ -207,7 +207,8 @@ impl Work {
     /// Stops all children and fails. Its own supervisor decides what becomes of it.
     pub(super) fn give_up(&mut self, cause: Cause) {
         if self.giving_up.is_none() {
-            tracing::warn!(actor = %self.spec.path, %cause, kind = cause.kind(), "giving up");
+            // Whoever starts it again says so, with the cause.
+            tracing::debug!(actor = %self.spec.path, %cause, kind = cause.kind(), "giving up");
             self.giving_up = Some(cause);
             self.myself.stop(None);
         }

@@ -51,6 +51,8 @@ pub(super) enum Writing {
 
 pub(super) struct Inputs<'a> {
     pub(super) now: Stamp,
+    /// When the last outage of the API server was over.
+    pub(super) api_server_back_at: Option<Stamp>,
     pub(super) tree: &'a [ActorView],
     pub(super) controllers: &'a [ControllerView],
     pub(super) workloads: &'a [WorkloadView],
@@ -79,7 +81,8 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
         });
     }
     actors(inputs.tree, &mut findings);
-    let is_away = api_server::look(inputs.controllers, inputs.now, &mut findings);
+    let (now, back_at) = (inputs.now, inputs.api_server_back_at);
+    let is_away = api_server::look(inputs.controllers, now, back_at, &mut findings);
     if !inputs.is_standby() {
         let listed: Vec<_> = inputs.controllers.iter().filter(|it| it.listed).collect();
         control_plane::look(&listed, inputs.now, &mut findings);

@@ -19,8 +19,13 @@ impl Epoch {
     /// Moment zero, when it is `unix_seconds` at moment `now`.
     #[must_use]
     pub fn new(unix_seconds: u64, now: Moment) -> Self {
-        let seconds = i64::try_from(unix_seconds).unwrap_or_default();
-        let wall = Timestamp::from_second(seconds).unwrap_or_default();
+        Self::of(Duration::from_secs(unix_seconds), now)
+    }
+
+    /// Moment zero, when it is `unix_time` since the Unix epoch at moment `now`.
+    #[must_use]
+    pub fn of(unix_time: Duration, now: Moment) -> Self {
+        let wall = Timestamp::from_duration(signed(unix_time)).unwrap_or_default();
         Self(wall.checked_sub(signed(now)).unwrap_or_default())
     }
 
@@ -93,6 +98,9 @@ mod tests {
         let stamp = epoch.at(Duration::from_millis(12_345));
         assert_eq!(stamp.to_string(), "2027-01-15T08:00:02.345Z");
         assert_eq!(stamp.clock(), "08:00:02");
+        // Lines of the log and of everybody else tell parts of a second, too.
+        let within = Epoch::of(Duration::from_millis(1_800_000_000_700), Duration::ZERO);
+        assert_eq!(within.at(Duration::from_millis(300)).clock(), "08:00:01");
         let earlier = epoch.at(Duration::from_secs(2));
         assert_eq!(stamp.since(&earlier), Duration::from_millis(10_345));
         assert_eq!(earlier.since(&stamp), Duration::ZERO);

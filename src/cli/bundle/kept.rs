@@ -19,6 +19,12 @@ const API_VERSION: &str = "krane/v1";
 /// Where the pages of single workloads are.
 const OWN_PAGES: &str = "/api/v1/workloads/";
 
+/// In which fields of the items of a list it is searched.
+const LISTS: [(&str, &[&str]); 2] = [
+    ("events", &["object", "actor", "controller", "kind", "text"]),
+    ("lines", &["level", "target", "text", "fields"]),
+];
+
 /// Why a bundle was not written, or does not answer.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum BundleError {
@@ -153,13 +159,14 @@ impl Bundle {
             let matching = workloads.len();
             workloads.truncate(query.limit.unwrap_or(matching));
             answer["matching"] = json!(matching);
-        } else if let Some(events) = list(&mut answer, "events") {
-            events.retain(|it| {
-                let words = ["object", "actor", "controller", "kind", "text"];
-                query
-                    .filter
-                    .is_in(&words.map(|name| text(it, name)).join(" "))
-            });
+        }
+        for (name, fields) in LISTS {
+            if let Some(items) = list(&mut answer, name) {
+                items.retain(|it| {
+                    let words: Vec<&str> = fields.iter().map(|field| text(it, field)).collect();
+                    query.filter.is_in(&words.join(" "))
+                });
+            }
         }
         Ok(answer)
     }

@@ -1,19 +1,31 @@
 //! Whether the cluster can be seen at all. If not, all that is shown of it is old.
 
+use std::time::Duration;
+
 use krane_actors::outage::PATIENCE;
 
 use super::{Findings, Problem, ProblemKind};
 use crate::admin::model::{BrokenWatchView, ControllerView, Level, Stamp};
 use crate::words::many;
 
-/// Finds watches that do not work. Whether the API server answers nobody.
-pub(super) fn look(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) -> bool {
+/// After an outage the watches come back one by one, each when it tries next.
+const CATCHING_UP: Duration = Duration::from_secs(10);
+
+/// Finds watches that do not work. Whether the API server answers nobody. `back_at`: when its last
+/// outage was over.
+pub(super) fn look(
+    controllers: &[ControllerView],
+    now: Stamp,
+    back_at: Option<Stamp>,
+    findings: &mut Findings,
+) -> bool {
     let is_away = controllers.iter().any(|it| is_unanswered(it, now));
+    let is_catching_up = back_at.is_some_and(|at| now.since(&at) < CATCHING_UP);
     if is_away {
         away(controllers, now, findings);
     } else {
         for controller in controllers.iter().filter(|it| it.listed) {
-            some_broken(controller, now, findings);
+            some_broken(controller, now, is_catching_up, findings);
         }
     }
     is_away
@@ -83,8 +95,14 @@ fn waits(count: usize) -> String {
     format!("{} {verb}", many(count, "object"))
 }
 
-fn some_broken(controller: &ControllerView, now: Stamp, findings: &mut Findings) {
-    let broken = broken(controller, now);
+fn some_broken(
+    controller: &ControllerView,
+    now: Stamp,
+    is_catching_up: bool,
+    findings: &mut Findings,
+) {
+    let mut broken = broken(controller, now);
+    broken.retain(|watch| watch.refused || !is_catching_up);
     let Some(first) = broken.first() else { return };
     let name = controller.name;
     let words = format!("{} of {name} broken", many(broken.len(), "watch"));
@@ -107,4 +125,51 @@ fn some_broken(controller: &ControllerView, now: Stamp, findings: &mut Findings)
         name: Some(kinds.join(", ")),
         ..Problem::of(ProblemKind::WatchBroken, Level::Bad).about(Some(name))
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use krane_actors::chance::Chance;
+    use krane_actors::store::{Store, WatchFailure};
+    use krane_domain::ids::Controller;
+    use krane_domain::kinds::Rules;
+    use krane_domain::object::Resource;
+
+    use super::*;
+    use crate::admin::model::{Epoch, controllers};
+
+    /// What is told at second 60 of one watch that broke at second 1.
+    fn told(is_refused: bool, back_at: Option<u64>) -> Option<String> {
+        let epoch = Epoch::new(1_800_000_000, Duration::ZERO);
+        let store = Store::new(
+            Controller::Deployments,
+            Rules::default(),
+            1 << 20,
+            Chance::new(7),
+        );
+        store.listed();
+        let text = "no answer".to_owned();
+        let failure = WatchFailure { is_refused, text };
+        let second = Duration::from_secs;
+        store.with(|memory| memory.watch_failed(Resource::Pod, failure, second(1)));
+        let controllers = [controllers::view(&store.snapshot(), &epoch)];
+        let mut findings = Findings::default();
+        let back_at = back_at.map(|at| epoch.at(second(at)));
+        assert!(!look(
+            &controllers,
+            epoch.at(second(60)),
+            back_at,
+            &mut findings
+        ));
+        findings.headline.sentence().map(|(_, words)| words)
+    }
+
+    #[test]
+    fn watches_that_come_back_after_an_outage_are_no_problem_for_a_while() {
+        let broken = Some("1 watch of deployments broken".to_owned());
+        assert_eq!(told(false, None), broken);
+        assert_eq!(told(false, Some(55)), None, "it tries again in a moment");
+        assert_eq!(told(false, Some(40)), broken, "it had time enough");
+        assert_eq!(told(true, Some(55)), broken, "that is no outage");
+    }
 }

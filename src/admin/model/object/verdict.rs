@@ -100,6 +100,10 @@ fn report(workload: &WorkloadView) -> Option<String> {
             "The control plane knows {} of them: {YOUNG}.",
             report.running
         ),
+        // Of a state that cannot be read nobody is told: only of what runs.
+        (true, _) if workload.replicas.is_none() => {
+            "The control plane knows what runs of it.".to_owned()
+        }
         (true, _) => "The control plane knows that.".to_owned(),
         (false, 0) => "The control plane is not told yet.".to_owned(),
         (false, refusals) => format!("The control plane refused the report {refusals} times."),
@@ -163,5 +167,20 @@ mod tests {
         assert_eq!(told(2, 2), "The control plane knows that.");
         // One more than wanted, on its way out.
         assert_eq!(told(3, 2), "The control plane knows that.");
+    }
+
+    /// What was reported is that pods run, not that the state is set aside.
+    #[test]
+    fn the_control_plane_is_not_said_to_know_of_a_state_that_is_set_aside() {
+        let workload = WorkloadView {
+            state: "quarantined",
+            why: Some("no image".to_owned()),
+            replicas: None,
+            ..sentinel(2, 2)
+        };
+        assert_eq!(
+            of(&workload, &[], None),
+            "Version 1 is set aside: no image. The control plane knows what runs of it."
+        );
     }
 }

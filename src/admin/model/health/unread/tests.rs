@@ -77,7 +77,7 @@ fn told(
     let error = |which: Controller| format!("not prepared: the first list of {which:?} failed");
     let tree = Controller::ALL.map(|which| failed(which, &error(which), seconds(9)));
     let mut findings = Findings::default();
-    if !api_server::look(&controllers, at(moment), &mut findings) {
+    if !api_server::look(&controllers, at(moment), None, &mut findings) {
         look(&controllers, &tree, &mut findings);
     }
     let sentence = findings.headline.sentence().map(|(_, words)| words);
