@@ -15,6 +15,7 @@ mod events;
 pub mod exit;
 mod explain;
 mod flags;
+mod growing;
 mod log;
 mod look;
 mod man;

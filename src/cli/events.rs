@@ -1,20 +1,15 @@
 //! `krane events`
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
 
-use super::admin::{AskError, block_on, pause};
-use super::exit;
+use super::admin::{AskError, block_on};
+use super::growing::Growing;
 use super::look::LookFlags;
-use super::named::{Typed, escaped, fetch, parse};
+use super::named::{Typed, parse};
 use super::output::{Output, Terminal};
-use super::told::{self, Told, mark};
-
-/// How often new events are asked for.
-const EVERY: Duration = Duration::from_secs(1);
+use super::told::{self, mark};
 
 /// Shows what happened lately, the newest last.
 #[derive(Debug, Args)]
@@ -56,47 +51,20 @@ impl Events {
         let krane = self.krane.open(terminal)?;
         let mut words = self.words.clone();
         words.extend(self.about.iter().map(|about| about.name().to_owned()));
-        let filter = escaped(&words.join(" "));
-        let mut after = 0;
-        loop {
-            let path = format!("/api/v1/events?after={after}&filter={filter}");
-            let Told { shown, raw }: Told<told::Events> = fetch(&krane, &path).await?;
-            let newest = shown.events.iter().map(|event| event.number).max();
-            after = newest.unwrap_or(after);
-            let is_shown = |event: &told::Event| {
-                let is_calm = told::is_calm(&event.level);
-                (!self.warnings || !is_calm) && self.is_about(event)
-            };
-            let text = match (self.output, self.watch) {
-                (Output::Text, _) => {
-                    lines(shown.events.iter().filter(|it| is_shown(it)).rev(), true)
-                }
-                (Output::Json, is_watched) => {
-                    let all = raw["events"].as_array().map_or(&[][..], Vec::as_slice);
-                    let all = all.iter().zip(&shown.events).filter(|(_, it)| is_shown(it));
-                    let all: Vec<&Value> = all.map(|(raw, _)| raw).rev().collect();
-                    if is_watched {
-                        all.iter().fold(String::new(), |text, event| {
-                            text + &event.to_string() + "\n"
-                        })
-                    } else {
-                        let list =
-                            json!({"apiVersion": "krane/v1", "kind": "EventList", "items": all});
-                        format!("{list:#}\n")
-                    }
-                }
-            };
-            if !text.is_empty() {
-                terminal.data(&text);
-            }
-            if !self.watch {
-                if !shown.events.iter().any(is_shown) {
-                    terminal.note("nothing of that is remembered");
-                }
-                return Ok(ExitCode::from(exit::OK));
-            }
-            pause(EVERY).await;
-        }
+        let list = Growing {
+            path: "/api/v1/events",
+            name: "events",
+            kind: "EventList",
+            words: &words,
+            watch: self.watch,
+            output: self.output,
+        };
+        let is_shown = |event: &told::Event| {
+            let is_calm = told::is_calm(&event.level);
+            (!self.warnings || !is_calm) && self.is_about(event)
+        };
+        let lines = |events: &[&told::Event]| lines(events.iter().copied(), true);
+        list.print(&krane, terminal, is_shown, lines).await
     }
 
     fn is_about(&self, event: &told::Event) -> bool {

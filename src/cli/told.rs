@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::exit;
+use super::growing::Numbered;
 
 /// A whole answer: what is shown, and the same as it was told, for `-o json`.
 pub(super) struct Told<T> {
@@ -155,11 +156,6 @@ pub(super) struct ActorError {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Events {
-    pub(super) events: Vec<Event>,
-}
-
-#[derive(Deserialize)]
 pub(super) struct Event {
     pub(super) number: u64,
     pub(super) at: Timestamp,
@@ -172,17 +168,24 @@ pub(super) struct Event {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Log {
-    pub(super) lines: Vec<LogLine>,
-}
-
-#[derive(Deserialize)]
 pub(super) struct LogLine {
     pub(super) number: u64,
     pub(super) at: Timestamp,
     pub(super) level: String,
     pub(super) text: String,
     pub(super) fields: String,
+}
+
+impl Numbered for Event {
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Numbered for LogLine {
+    fn number(&self) -> u64 {
+        self.number
+    }
 }
 
 /// Everything about one workload.

@@ -1,0 +1,88 @@
+//! Lists that grow while they are read: what happened, and what was logged.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::admin::{AskError, pause};
+use super::exit;
+use super::look::Krane;
+use super::named::{escaped, fetch};
+use super::output::{Output, Terminal};
+use super::told::Told;
+
+/// How often what is new is asked for.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// One of those lists, and how a person wants it.
+pub(super) struct Growing<'a> {
+    /// Where the API has it.
+    pub(super) path: &'static str,
+    /// What the API calls it.
+    pub(super) name: &'static str,
+    /// What it is called in `-o json`.
+    pub(super) kind: &'static str,
+    /// Words that its items have to have.
+    pub(super) words: &'a [String],
+    /// Whether to go on.
+    pub(super) watch: bool,
+    pub(super) output: Output,
+}
+
+/// Something with a number that only grows.
+pub(super) trait Numbered {
+    fn number(&self) -> u64;
+}
+
+#[derive(Deserialize)]
+struct Items<T> {
+    #[serde(alias = "events", alias = "lines")]
+    items: Vec<T>,
+}
+
+impl Growing<'_> {
+    /// Prints the items that are to be shown, the newest last: once, or until interrupted.
+    pub(super) async fn print<T: DeserializeOwned + Numbered>(
+        &self,
+        krane: &Krane<'_>,
+        terminal: &Terminal,
+        is_shown: impl Fn(&T) -> bool,
+        lines: impl Fn(&[&T]) -> String,
+    ) -> Result<ExitCode, AskError> {
+        let (path, filter) = (self.path, escaped(&self.words.join(" ")));
+        let mut after = 0;
+        loop {
+            let asked = format!("{path}?after={after}&filter={filter}");
+            let Told { shown, raw }: Told<Items<T>> = fetch(krane, &asked).await?;
+            after = shown.items.first().map_or(after, T::number);
+            let all = raw[self.name].as_array().map_or(&[][..], Vec::as_slice);
+            // They come with the newest first.
+            let both = shown.items.iter().zip(all).rev();
+            let (shown, raw): (Vec<&T>, Vec<&Value>) = both.filter(|(it, _)| is_shown(it)).unzip();
+            let text = match (self.output, self.watch) {
+                (Output::Text, _) => lines(&shown),
+                (Output::Json, true) => raw
+                    .iter()
+                    .fold(String::new(), |text, item| text + &item.to_string() + "\n"),
+                (Output::Json, false) => {
+                    let kind = self.kind;
+                    let list = json!({"apiVersion": "krane/v1", "kind": kind, "items": raw});
+                    format!("{list:#}\n")
+                }
+            };
+            if !text.is_empty() {
+                terminal.data(&text);
+            }
+            if !self.watch {
+                if shown.is_empty() {
+                    terminal.note("nothing of that is remembered");
+                }
+                return Ok(ExitCode::from(exit::OK));
+            }
+            pause(EVERY).await;
+        }
+    }
+}
