@@ -177,12 +177,12 @@ impl Sources {
     #[must_use]
     pub fn view(&self, last: Option<&View>) -> View {
         let now = self.epoch.at(self.board.now());
-        let snapshots: Vec<_> = self.stores.iter().map(|store| store.snapshot()).collect();
-        let tree = tree::view(self, &snapshots);
-        let controllers: Vec<ControllerView> = snapshots
+        let controllers: Vec<ControllerView> = self
+            .stores
             .iter()
-            .map(|snapshot| controllers::view(snapshot, &self.epoch))
+            .map(|store| controllers::view(&store.snapshot(), &self.epoch))
             .collect();
+        let tree = tree::view(self, &controllers);
         let workloads = workloads::view(self);
         let events = events::view(self);
         let health = health::summary(&health::Inputs {

@@ -52,8 +52,8 @@ secret; it does hold the names of workloads, addresses of pods, and values of fi
 
 /// Writes what an operator can see of the running krane to one file.
 ///
-/// Whoever gets the file looks into it with --from: status, tree, explain, diff and events answer
-/// as krane did then.
+/// Whoever gets the file looks into it with --from: status, tree, explain, diff, events and log
+/// answer as krane did then.
 #[derive(Debug, Args)]
 #[command(after_long_help = MORE)]
 pub(super) struct SupportBundle {

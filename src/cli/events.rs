@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::admin::{AskError, block_on};
-use super::growing::Growing;
-use super::look::LookFlags;
+use super::growing::{Growing, GrowingFlags};
 use super::named::{Typed, parse};
-use super::output::{Output, Terminal};
+use super::output::Terminal;
 use super::told::{self, mark};
 
 /// Shows what happened lately, the newest last.
@@ -26,20 +25,8 @@ pub(super) struct Events {
     #[arg(short, long, value_name = "NAME", requires = "about")]
     namespace: Option<String>,
 
-    /// Only what is not as it should be.
-    #[arg(long)]
-    warnings: bool,
-
-    /// Go on until interrupted.
-    #[arg(short, long, conflicts_with = "from")]
-    watch: bool,
-
-    /// How to print them; json is one object per line with --watch.
-    #[arg(short, long, value_enum, default_value = "text")]
-    output: Output,
-
     #[command(flatten)]
-    krane: LookFlags,
+    list: GrowingFlags,
 }
 
 impl Events {
@@ -48,23 +35,21 @@ impl Events {
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
-        let krane = self.krane.open(terminal)?;
         let mut words = self.words.clone();
         words.extend(self.about.iter().map(|about| about.name().to_owned()));
         let list = Growing {
             path: "/api/v1/events",
             name: "events",
             kind: "EventList",
-            words: &words,
-            watch: self.watch,
-            output: self.output,
         };
         let is_shown = |event: &told::Event| {
             let is_calm = told::is_calm(&event.level);
-            (!self.warnings || !is_calm) && self.is_about(event)
+            (!self.list.warnings || !is_calm) && self.is_about(event)
         };
         let lines = |events: &[&told::Event]| lines(events.iter().copied(), true);
-        list.print(&krane, terminal, is_shown, lines).await
+        self.list
+            .print(&list, &words, terminal, is_shown, lines)
+            .await
     }
 
     fn is_about(&self, event: &told::Event) -> bool {

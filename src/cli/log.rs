@@ -6,9 +6,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::admin::{AskError, block_on};
-use super::growing::Growing;
-use super::look::LookFlags;
-use super::output::{Output, Terminal};
+use super::growing::{Growing, GrowingFlags};
+use super::output::Terminal;
 use super::told::{self, mark};
 
 /// Shows the last lines of krane's log that are still known, the newest last.
@@ -18,20 +17,8 @@ pub(super) struct Log {
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 
-    /// Only warnings and errors.
-    #[arg(long)]
-    warnings: bool,
-
-    /// Go on until interrupted.
-    #[arg(short, long, conflicts_with = "from")]
-    watch: bool,
-
-    /// How to print them.
-    #[arg(short, long, value_enum, default_value = "text")]
-    output: Output,
-
     #[command(flatten)]
-    krane: LookFlags,
+    list: GrowingFlags,
 }
 
 impl Log {
@@ -40,17 +27,15 @@ impl Log {
     }
 
     async fn run(&self, terminal: &Terminal) -> Result<ExitCode, AskError> {
-        let krane = self.krane.open(terminal)?;
         let list = Growing {
             path: "/api/v1/log",
             name: "lines",
             kind: "LogLineList",
-            words: &self.words,
-            watch: self.watch,
-            output: self.output,
         };
-        let is_shown = |line: &told::LogLine| !self.warnings || mark_of(line) != CALM;
-        list.print(&krane, terminal, is_shown, lines).await
+        let is_shown = |line: &told::LogLine| !self.list.warnings || mark_of(line) != CALM;
+        self.list
+            .print(&list, &self.words, terminal, is_shown, lines)
+            .await
     }
 }
 

@@ -10,11 +10,12 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::demo::{Playing, page_of};
 
@@ -61,6 +62,17 @@ fn bundle_of(address: &str, file: &Path) {
     let (code, _, chatter) = krane(&["support-bundle", file.to_str().unwrap(), "--admin", address]);
     assert_eq!(code, Some(0), "{chatter}");
     assert!(chatter.contains("--from"), "{chatter}");
+}
+
+/// The bundle of a demo that is over, and a file for what becomes of it.
+fn kept_of_a_demo() -> (TempDir, PathBuf, Value) {
+    let mut playing = Playing::start(&["--seed", "7", "--json"]);
+    let address = page_of(&mut playing);
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("bundle");
+    bundle_of(&address, &file);
+    let bundle = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    (folder, file, bundle)
 }
 
 #[test]
@@ -191,14 +203,8 @@ fn what_is_no_bundle_is_said_so_and_prints_nothing() {
 /// A file comes from anywhere, and a terminal obeys what it is shown.
 #[test]
 fn nothing_in_a_bundle_tells_the_terminal_what_to_do_or_takes_for_ever() {
-    let mut playing = Playing::start(&["--seed", "7", "--json"]);
-    let address = page_of(&mut playing);
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("bundle");
+    let (_folder, file, mut bundle) = kept_of_a_demo();
     let path = file.to_str().unwrap();
-    bundle_of(&address, &file);
-    drop(playing);
-    let mut bundle: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let (page, _) = bundle["answers"]
         .as_object()
         .unwrap()
@@ -257,13 +263,7 @@ fn infect(value: &mut Value, hostile: &str) {
 
 #[test]
 fn diff_of_a_workload_in_trouble_says_what_to_do_whatever_differs() {
-    let mut playing = Playing::start(&["--seed", "7", "--json"]);
-    let address = page_of(&mut playing);
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("bundle");
-    bundle_of(&address, &file);
-    drop(playing);
-    let mut bundle: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let (_folder, file, mut bundle) = kept_of_a_demo();
     let pages = bundle["answers"].as_object_mut().unwrap();
     let (_, page) = pages
         .iter_mut()

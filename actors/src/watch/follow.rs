@@ -73,13 +73,11 @@ pub async fn first_lists(
             }
         }
     }
-    if let Some(failed) = failed {
-        outage::look(store, board);
-        return Err(failed);
+    if failed.is_none() {
+        store.listed();
     }
-    store.listed();
     outage::look(store, board);
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// What a refused list or watch is remembered as.

@@ -264,7 +264,7 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
     }
 }
 
-pub(super) fn watches(snapshot: &ControllerSnapshot, epoch: &Epoch) -> WatchesView {
+fn watches(snapshot: &ControllerSnapshot, epoch: &Epoch) -> WatchesView {
     let broken = snapshot.broken_watches.iter();
     let mut broken: Vec<_> = broken
         .map(|(resource, broken)| BrokenWatchView {
@@ -307,7 +307,7 @@ pub(super) const fn trouble_level(kind: TroubleKind) -> Level {
     }
 }
 
-pub(super) const fn breaker_name(state: BreakerState) -> &'static str {
+const fn breaker_name(state: BreakerState) -> &'static str {
     match state {
         BreakerState::Closed => "closed",
         BreakerState::Open { .. } => "open",

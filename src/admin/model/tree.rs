@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use krane_actors::status::{Activity, ActorStatus, StatusCell, Timing};
-use krane_actors::store::ControllerSnapshot;
 use krane_actors::supervisor::Strategy;
 use krane_actors::tree::{Kind, Node, TREE};
 use krane_domain::ids::Controller;
 use serde::Serialize;
 
-use super::controllers::{self, WatchesView, breaker_name};
-use super::{Epoch, Level, Sources, Stamp};
+use super::{ControllerView, Epoch, Level, Sources, Stamp, WatchesView};
 
 /// One actor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -114,11 +112,11 @@ pub struct ErrorView {
     pub text: String,
 }
 
-pub(super) fn view(sources: &Sources, snapshots: &[ControllerSnapshot]) -> Vec<ActorView> {
+pub(super) fn view(sources: &Sources, controllers: &[ControllerView]) -> Vec<ActorView> {
     let mut actors = Vec::new();
     let mut walk = Walk {
         sources,
-        snapshots,
+        controllers,
         actors: &mut actors,
     };
     walk.visit(&TREE, "", 0);
@@ -127,7 +125,7 @@ pub(super) fn view(sources: &Sources, snapshots: &[ControllerSnapshot]) -> Vec<A
 
 struct Walk<'a> {
     sources: &'a Sources,
-    snapshots: &'a [ControllerSnapshot],
+    controllers: &'a [ControllerView],
     actors: &'a mut Vec<ActorView>,
 }
 
@@ -167,16 +165,16 @@ impl Walk<'_> {
             | Activity::Stopped => (None, None),
         };
         let controller = facts.and_then(|facts| facts.controller);
-        let snapshot = |whose: Option<Controller>| {
-            let mut all = self.snapshots.iter();
-            all.find(|snapshot| Some(snapshot.controller) == whose)
+        let shown = |whose: Option<Controller>| {
+            let mut all = self.controllers.iter();
+            all.find(|it| whose.is_some_and(|whose| it.name == whose.name()))
         };
         // It waits for news as it should: that none comes is no matter of its own state.
-        let watches = match (node.name, snapshot(controller)) {
-            ("watch", Some(snapshot)) => Some(controllers::watches(snapshot, epoch)),
+        let watches = match (node.name, shown(controller)) {
+            ("watch", Some(shown)) => Some(&shown.watches),
             _ => None,
         };
-        let watches_broken = watches.as_ref().map_or(0, |it| it.broken.len());
+        let watches_broken = watches.map_or(0, |it| it.broken.len());
         let level = match watches_broken {
             0 => level(&status),
             _ => level(&status).max(Level::Warn),
@@ -214,10 +212,10 @@ impl Walk<'_> {
                 text: failure.text.to_string(),
             }),
             breaker: begins
-                .and_then(|begins| snapshot(Some(begins)))
-                .map(|ours| breaker_name(ours.breaker)),
+                .and_then(|begins| shown(Some(begins)))
+                .map(|ours| ours.breaker),
             watches_broken,
-            trouble: watches.as_ref().and_then(broken),
+            trouble: watches.and_then(broken),
         }
     }
 }
