@@ -6,7 +6,7 @@ default:
 
 # The whole agent on a cluster and a control plane in memory; Ctrl-C ends it
 demo *ARGS:
-    cargo run --locked --release -- demo {{ARGS}}
+    cargo run --locked -- demo {{ARGS}}
 
 # krane on a real Kubernetes control plane, told step by step; Ctrl-C ends it
 demo-real *ARGS:
@@ -16,13 +16,13 @@ demo-real *ARGS:
 install-real *ARGS:
     scripts/install-real {{ARGS}}
 
-# Quick tier: unit, property and in-memory tests; no cluster
+# Every test that needs no Kubernetes control plane
 test *ARGS:
     scripts/test {{ARGS}}
 
-# The domain crate only, seconds
+# The domain crate only, not optimized: seconds after an edit
 test-domain *ARGS:
-    cargo test --locked -p krane-domain {{ARGS}}
+    cargo test --locked --config profile.dev.package.krane-domain.opt-level=0 -p krane-domain --lib {{ARGS}}
 
 # The whole agent in a world in memory, with seeded faults
 sim *ARGS:
@@ -108,7 +108,7 @@ observed *ARGS:
 metrics *ARGS:
     scripts/metrics {{ARGS}}
 
-# The Dockerfile, built by buildah without a daemon, and started; skipped where there is none
+# The Dockerfile, built by buildah without a daemon, and started; skipped without buildah, and not part of test-all
 image:
     scripts/image
 

@@ -36,8 +36,10 @@ def modules() -> Path:
 
 
 def version(module: str) -> str:
-    text = (ROOT / "tests/cluster/go/kubernetes/go.mod").read_text()
-    return re.search(rf"k8s.io/{module} (?:=> k8s.io/{module} )?(v[1-9]\S*|v0\.[1-9]\S*)", text).group(1)
+    text = (ROOT / "tests/cluster/go/go.mod").read_text()
+    # What a module is replaced with is what is built.
+    found = re.search(rf"k8s.io/{module} => k8s.io/{module} (\S+)", text) or re.search(rf"k8s.io/{module} (\S+)", text)
+    return found.group(1) if found else sys.exit(f"error: tests/cluster/go/go.mod does not name k8s.io/{module}")
 
 
 class Builtin:
