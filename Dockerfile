@@ -38,6 +38,6 @@ COPY --from=build /out/krane /krane
 COPY --from=build /out/sbom.cdx.json /sbom.cdx.json
 COPY LICENSE-MIT LICENSE-APACHE /licenses/
 USER 65532:65532
-EXPOSE 8070 9090
+EXPOSE 8070 9090 8081
 ENTRYPOINT ["/krane"]
 CMD ["run"]

@@ -175,6 +175,7 @@ impl Demo {
             listeners: Listeners {
                 rpc,
                 metrics: Some(metrics),
+                health: None,
                 admin: Some(admin),
             },
             rpc_at,

@@ -191,6 +191,15 @@ async fn kubernetes(settings: &Settings) -> Vec<Finding> {
 }
 
 async fn vault(settings: &Settings) -> Vec<Finding> {
+    let mut findings = Box::pin(vault_itself(settings)).await;
+    if settings.vault.is_some() {
+        let has_calls = settings.scheduler.token.is_some();
+        findings.push(judge::ownership(settings.lease.enabled, has_calls));
+    }
+    findings
+}
+
+async fn vault_itself(settings: &Settings) -> Vec<Finding> {
     let (group, check) = (Group::Vault, "vault");
     match &settings.vault {
         None => vec![Finding::pass(

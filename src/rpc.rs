@@ -1,6 +1,7 @@
 //! The RPC port and what every HTTP server of krane shares.
 
 pub mod bind;
+pub mod bounds;
 pub mod calls;
 pub mod connect;
 pub mod health;

@@ -1,6 +1,7 @@
 //! The agent of one process: ports, tree and servers put together, from start to signal.
 
 mod assembly;
+mod files;
 mod ports;
 mod servers;
 mod signals;
@@ -33,6 +34,9 @@ use ports::Observers;
 pub(crate) use ports::SystemClock;
 use signals::Signals;
 use take_over::Findings;
+
+/// Of one request of `krane check --takeover`, which somebody waits for.
+const CHECK_LIMIT: Duration = Duration::from_secs(10);
 
 /// Why the agent did not start, or ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +137,7 @@ async fn rehearsal(
         let (shadows, journal) = (Arc::clone(&shadows), Arc::clone(journal));
         Arc::new(Rehearsal::new(Arc::new(cluster.dry()), shadows, journal))
     };
-    let (world, _) = reach(settings, registry, rehearse).await?;
+    let (world, _) = reach(settings, registry, CallTimeouts::default(), rehearse).await?;
     Ok(world.observing())
 }
 
@@ -184,15 +188,17 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
 
 /// What krane would do in this cluster, and what it would leave lying (`krane check --takeover`).
 pub async fn look_before_take_over(settings: &Settings) -> Result<Findings, RunError> {
-    let (world, connection) = reach(settings, &Registry::new(), as_it_is).await?;
+    let timeouts = CallTimeouts::fixed(CHECK_LIMIT);
+    let (world, connection) = reach(settings, &Registry::new(), timeouts, as_it_is).await?;
     let limits = ports::call_limits(settings);
-    let lister = MetadataLister::new(connection, limits, CallTimeouts::default());
+    let lister = MetadataLister::new(connection, limits, timeouts);
     Ok(take_over::survey(&world.controllers, &world.rules, &lister).await)
 }
 
 /// The world outside: a Kubernetes cluster and the control plane.
 async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, RunError> {
-    let (world, connection) = reach(settings, registry, as_it_is).await?;
+    let timeouts = CallTimeouts::default();
+    let (world, connection) = reach(settings, registry, timeouts, as_it_is).await?;
     let counts = VaultMetrics::register(registry).map_err(RunError::Metrics)?;
     let vault = vault::from_settings(settings.vault.as_ref(), Arc::new(counts));
     let events = KubeEvents::new(Arc::clone(&connection), &settings.instance_id);
@@ -218,6 +224,7 @@ fn as_it_is(cluster: KubeCluster) -> Arc<dyn Cluster> {
 async fn reach(
     settings: &Settings,
     registry: &Registry,
+    timeouts: CallTimeouts,
     wrap: impl Fn(KubeCluster) -> Arc<dyn Cluster>,
 ) -> Result<(World, Arc<KubeConnection>), RunError> {
     let access = KubeAccess::choose(&settings.kubernetes).map_err(RunError::Kubernetes)?;
@@ -231,7 +238,7 @@ async fn reach(
     let leadership = ports::leadership(settings, &board);
     let cluster = |_| -> Arc<dyn Cluster> {
         let connection = Arc::clone(&connection);
-        let cluster = KubeCluster::new(connection, limits, CallTimeouts::default());
+        let cluster = KubeCluster::new(connection, limits, timeouts);
         wrap(cluster.led_by(leadership.clone()))
     };
     let world = World::new(settings, cluster, rules, seed, &observers)?;

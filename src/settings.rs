@@ -1,11 +1,12 @@
 //! Everything an operator can set: read from all layers, checked as a whole, and typed.
 //!
-//! Layers from the lowest to the highest: the built-in `config/default.toml`, the files given
+//! Layers from the lowest to the highest (D35): the built-in `config/default.toml`, the files given
 //! with `--config`, the flat `UNKEY_*` variables of the original agent, `KRANE__SECTION__KEY`,
 //! flags. This is the only module that reads the environment.
 
 mod assemble;
 mod effective;
+mod files;
 mod flat;
 mod keys;
 mod kind;
@@ -27,6 +28,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use effective::{Effective, EffectiveValue};
+pub use files::{SecretFiles, UnusableFile};
 pub use flat::Misspelt;
 pub use keys::{KEYS, Key};
 pub use kind::Kind;
@@ -109,6 +111,8 @@ pub struct Settings {
     pub sentinel: Sentinel,
     /// Status reports.
     pub report: Report,
+    /// The port of the health endpoints alone.
+    pub health: Health,
     /// The pass that asks about every object.
     pub resync: Resync,
     /// The second watch from the beginning.
@@ -301,6 +305,13 @@ pub struct Lease {
     pub renew: Duration,
     /// The time between two attempts.
     pub retry: Duration,
+}
+
+/// `health.*`
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// The address of the port of the health endpoints alone; `None` opens none.
+    pub listen: Option<SocketAddr>,
 }
 
 /// `admin.*`

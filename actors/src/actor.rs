@@ -233,10 +233,10 @@ impl<B: Behaviour> Actor for Shell<B> {
         metrics.waited(wait);
         let name = message.name();
         let result = step(context, name, async {
-            #[cfg(any(test, feature = "fault-hooks"))]
+            #[cfg(any(test, debug_assertions))]
             let fault = context.status.fault.before(name).await?;
             let result = behaviour.handle(message, context).await;
-            #[cfg(any(test, feature = "fault-hooks"))]
+            #[cfg(any(test, debug_assertions))]
             crate::fault::FaultSlot::after(fault);
             result
         })

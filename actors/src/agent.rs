@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use krane_domain::ids::Controller;
 use prometheus::Registry;
 
 use crate::actor::{Behaviour, ShellArguments};
@@ -17,7 +18,10 @@ use crate::operator::Operator;
 use crate::ports::{ControlPlane, Server};
 use crate::root::{Root, RootArguments, RootError, RootHandle};
 use crate::scheduler::Desk;
-use crate::secrets::{Secrets, SecretsClient, SecretsMessage, SecretsMetrics, SecretsParts};
+use crate::secrets::{
+    PodOwnership, Secrets, SecretsClient, SecretsMessage, SecretsMetrics, SecretsParts,
+    SecretsStatus,
+};
 use crate::server::ServerActor;
 use crate::status::StatusBoard;
 use crate::store::Store;
@@ -54,6 +58,8 @@ pub struct Servers {
     pub rpc: Arc<dyn Server>,
     /// Metrics and health.
     pub metrics: Arc<dyn Server>,
+    /// Health alone.
+    pub health: Arc<dyn Server>,
     /// The page and its API.
     pub admin: Arc<dyn Server>,
 }
@@ -142,9 +148,23 @@ impl Agent {
         self.parts.secrets.as_ref().map(|_| client())
     }
 
+    /// How pods that ask for their secrets are proved; nothing without a vault.
+    pub fn secrets_status(&self) -> Option<SecretsStatus> {
+        let status = || SecretsStatus::new(self.ownership(), self.secrets_metrics.clone());
+        self.parts.secrets.as_ref().map(|_| status())
+    }
+
+    fn ownership(&self) -> PodOwnership {
+        let is_it = |it: &&ControllerWorkers| it.controller() == Controller::Deployments;
+        let deployments = self.controllers.iter().find(is_it);
+        let store = deployments.map(|workers| Arc::clone(workers.store()));
+        PodOwnership::new(store, self.parts.leadership.clone())
+    }
+
     /// Starts the tree. Returns before its controllers are ready.
     pub async fn start(self, servers: Servers) -> Result<RootHandle, AgentError> {
         let mut crew = Crew::default();
+        let ownership = self.ownership();
         let (control_plane, known) = (self.parts.heartbeat, self.parts.is_region_known);
         let places = Places {
             board: &self.parts.board,
@@ -178,12 +198,13 @@ impl Agent {
         );
         let (parts, counts) = (self.parts.secrets, self.secrets_metrics);
         let start = places.start_at(SECRETS, self.secrets, move || {
-            Secrets::new(parts.clone(), counts.clone())
+            Secrets::new(parts.clone(), ownership.clone(), counts.clone())
         });
         crew = crew.worker(SECRETS, start);
         let served = [
             ("rpc", servers.rpc),
             ("metrics", servers.metrics),
+            ("health", servers.health),
             ("admin", servers.admin),
         ];
         for (name, server) in served {

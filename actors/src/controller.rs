@@ -224,6 +224,7 @@ impl ControllerWorkers {
             writes: Arc::clone(&self.parts.writes),
             leadership: self.parts.leadership.clone(),
             term: 0,
+            writes_older: false,
             metrics: self.parts.metrics.clone(),
         };
         let (max_lanes, may_upgrade) = (self.parts.max_lanes, self.parts.may_upgrade);

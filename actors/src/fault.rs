@@ -1,6 +1,6 @@
 //! Faults on demand, for tests: makes the actor at a path misbehave at a message.
 //!
-//! Compiled only for tests and with the feature `fault-hooks`; never in a shipped binary.
+//! Compiled only for tests and development builds: a release build has none of it.
 
 use parking_lot::Mutex;
 

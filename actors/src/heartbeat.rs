@@ -100,7 +100,11 @@ impl Heartbeat {
     fn take_turn(&mut self, context: &Context<HeartbeatMessage>) {
         match self.duty.turn(context.board.now()) {
             Some(Turn::On(_)) => self.beat(context),
-            Some(Turn::Off) => self.timer.cancel(),
+            Some(Turn::Off) => {
+                self.timer.cancel();
+                // One that hangs must not hold up the first of the next term.
+                self.call.abort_all();
+            }
             None => {}
         }
     }

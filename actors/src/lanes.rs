@@ -3,8 +3,10 @@
 //! A lane decides with pure functions and acts through the cluster port, one object after the
 //! other. It holds no state of its own: whatever it finds out is in the store or in its outcome.
 
+mod budget;
 mod outdated;
 mod place;
+mod primary;
 mod remove;
 mod repair;
 mod settle;
@@ -12,32 +14,34 @@ mod shared;
 mod words;
 mod write;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use futures::FutureExt;
 use krane_domain::backlog::{Outcome, Task, Trouble, TroubleKind};
 use krane_domain::desired::{Change, State};
 use krane_domain::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::{self, Desired};
-use krane_domain::object::{LiveObject, Rendered};
+use krane_domain::object::{LiveObject, ObjectRef, Rendered};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 
+use self::budget::{Budget, Overrun};
 use self::repair::Repair;
+use self::shared::Need;
 use crate::events::Happening;
 use crate::lease::Leadership;
 use crate::metrics::ControllerMetrics;
-use crate::ports::{Clock, Cluster, Deletion, PasswordSource};
+use crate::ports::{Clock, Cluster, Deletion, PasswordSource, WEBHOOKS};
 use crate::status::StatusBoard;
 use crate::store::Store;
 
-/// A lane that takes longer is cut off, and its state quarantined.
-pub const DEADLINE: Duration = Duration::from_secs(90);
+pub use budget::OWN_TIME;
+
+/// The HTTP status of a request that the API server gave up.
+const GATEWAY_TIMEOUT: u16 = 504;
 
 /// What lanes work with. Cheap to clone.
 #[derive(Clone)]
@@ -58,15 +62,18 @@ pub struct LaneContext {
     pub leadership: Leadership,
     /// … and the term in which this was decided to be written.
     pub term: u64,
+    /// Whether this lane writes also what only looks older (D44).
+    pub writes_older: bool,
     /// Counters.
     pub metrics: ControllerMetrics,
 }
 
 impl LaneContext {
-    /// The same for lanes that begin in this term.
-    pub(crate) fn of_term(&self, term: u64) -> Self {
+    /// The same for the lane of this task, which begins in this term.
+    pub(crate) fn of(&self, task: &Task, term: u64) -> Self {
         Self {
             term,
+            writes_older: task.writes_older,
             ..self.clone()
         }
     }
@@ -100,20 +107,30 @@ pub(crate) struct Settlement {
     pub(crate) repaired: Option<u64>,
     /// The live object.
     pub(crate) live: Option<Arc<LiveObject>>,
+    /// Whether what differs only looks older and was left for its turn.
+    pub(crate) is_deferred: bool,
+    /// Whether a pod template was kept as another renderer made it.
+    pub(crate) keeps_template: bool,
 }
 
 /// Runs a lane to its end. Panics and overruns end as quarantine of this key alone.
-pub async fn run(task: Task, context: LaneContext) -> Outcome {
+pub async fn run(task: Task, mut context: LaneContext) -> Outcome {
     let timer = context.metrics.reconcile.begin(task.waited);
-    let outcome = run_confined(&task, &context).await;
+    let budget = Arc::new(Budget::new(context.cluster));
+    context.cluster = Arc::clone(&budget) as Arc<dyn Cluster>;
+    let outcome = run_confined(&task, &context, &budget).await;
     timer.end(&outcome);
+    if let Some(took) = budget.longest_call() {
+        let store = &context.store;
+        store.with(|memory| memory.backlog.note_longest_call(&task.key, took));
+    }
     outcome
 }
 
-async fn run_confined(task: &Task, context: &LaneContext) -> Outcome {
+async fn run_confined(task: &Task, context: &LaneContext, budget: &Budget) -> Outcome {
     let key = task.key.clone();
     let work = AssertUnwindSafe(work(task, context)).catch_unwind();
-    match tokio::time::timeout(DEADLINE, work).await {
+    match budget.limit(work).await {
         Ok(Ok(Ok(outcome))) => outcome,
         Ok(Ok(Err(Stop::Blocked(on)))) => Outcome::Blocked(on),
         Ok(Ok(Err(Stop::Trouble(trouble)))) => Outcome::Trouble(trouble),
@@ -128,16 +145,17 @@ async fn run_confined(task: &Task, context: &LaneContext) -> Outcome {
                 "report this as a defect with the log line of the panic, or send a corrected state",
             ))
         }
-        Err(_elapsed) => {
+        Err(Overrun(limit)) => {
             context.metrics.reconcile.timeouts.inc();
             let trouble = Trouble::new(
                 TroubleKind::Quarantined,
                 format!(
                     "applying {key} took longer than {} s and was cut off",
-                    DEADLINE.as_secs()
+                    limit.as_secs()
                 ),
             );
-            Outcome::Trouble(trouble.remedy("look at the API server's latency and webhooks"))
+            let remedy = format!("check the API server's latency and webhooks: {WEBHOOKS}");
+            Outcome::Trouble(trouble.remedy(remedy))
         }
     }
 }
@@ -178,7 +196,13 @@ fn tell_done(
             tracing::info!(%key, version, duration_ms, "deleted");
             context.record(Happening::Deleted { key, version });
         }
-        (Outcome::Done { .. } | Outcome::Blocked(_) | Outcome::Trouble(_), _) => {}
+        (
+            Outcome::Done { .. }
+            | Outcome::Blocked(_)
+            | Outcome::Deferred { .. }
+            | Outcome::Trouble(_),
+            _,
+        ) => {}
     }
 }
 
@@ -205,30 +229,40 @@ async fn apply(
     context: &LaneContext,
 ) -> Result<Outcome, Stop> {
     let rules = context.store.rules();
-    let missing: BTreeSet<SharedKey> = desired
-        .needs(rules)
-        .into_iter()
-        .filter(|shared| !shared::is_in_place(shared, context))
-        .filter(|shared| {
-            let is_policy = matches!(shared, SharedKey::IsolationPolicy { .. });
-            !is_policy || !is_planted(Bug::PolicyAfterWorkload)
-        })
-        .collect();
+    let unknown = context.store.with(|memory| memory.view.unknown().clone());
+    if let Some(resource) = desired.blocked_by(rules, &unknown) {
+        return Err(words::unknown(&desired.reference().to_string(), resource).into());
+    }
+    let (mut missing, mut older) = (BTreeSet::new(), BTreeSet::new());
+    for shared in desired.needs(rules) {
+        let is_policy = matches!(shared, SharedKey::IsolationPolicy { .. });
+        match shared::need(&shared, context) {
+            Need::Missing if is_policy && is_planted(Bug::PolicyAfterWorkload) => {}
+            Need::InPlace => {}
+            Need::OnlyOlder => {
+                older.insert(shared);
+            }
+            Need::Missing => {
+                missing.insert(shared);
+            }
+        }
+    }
     if !missing.is_empty() {
         return Err(Stop::Blocked(missing));
     }
     let repair = Repair::workload(was_settled);
+    let mut is_deferred = !older.is_empty() && !context.writes_older;
     let (mut wrote, mut repaired) = (false, None);
     let mut note = |settlement: &Settlement| {
         wrote |= settlement.wrote;
+        is_deferred |= settlement.is_deferred;
         repaired = repaired.or(settlement.repaired);
     };
     // First: what is not needed any more may work against what is wanted now.
     for reference in desired.unneeded() {
         note(&remove::unneeded(&reference, desired.key(), repair, context).await?);
     }
-    let wanted = |live: Option<&LiveObject>| Cow::Owned(desired.render(rules, live));
-    let primary = settle::settle_as(&desired.reference(), &wanted, repair, false, context).await?;
+    let primary = primary::bring_about(desired, &unknown, repair, context).await?;
     note(&primary);
     // Once more: of a workload that was out of sight nobody knew what belongs to it.
     for reference in desired.unneeded() {
@@ -244,6 +278,13 @@ async fn apply(
         }
         note(&settle::settle(&rendered, repair, context).await?);
     }
+    if is_deferred {
+        return Ok(Outcome::Deferred { wrote });
+    }
+    // The workload counts on them as they are, and the state on what krane renders now (D44).
+    if !older.is_empty() {
+        return Err(Stop::Blocked(older));
+    }
     if rules.replaces_outdated_pods {
         outdated::replace_one(desired.key(), context).await?;
     }
@@ -255,21 +296,28 @@ async fn apply(
 }
 
 /// Whether an object beside a workload may be missing because the cluster does not know its kind
-/// (D18).
+/// (D18), or krane may not list it (D38b).
 fn can_do_without(rendered: &Rendered, context: &LaneContext) -> bool {
     let resource = rendered.reference.resource;
     kinds::may_lack(resource, context.store.rules())
-        && context
-            .store
-            .with(|memory| memory.kinds_missing.contains(&resource))
+        && context.store.with(|memory| {
+            memory.kinds_missing.contains(&resource) || memory.view.is_unknown(resource)
+        })
 }
 
 async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop> {
     let controller = context.store.controller();
+    let blocked_by = context.store.with(|memory| {
+        controller.delete_blocked_by(key, context.store.rules(), memory.view.unknown())
+    });
+    if let Some(resource) = blocked_by {
+        return Err(words::unknown(&format!("deleting {key}"), resource).into());
+    }
     let (parts, live) = context.store.with(|memory| {
         let parts = controller.deleted_first(key);
         let parts = parts
             .iter()
+            .filter(|part| !memory.view.is_unknown(part.resource))
             .filter_map(|part| memory.view.get(part).cloned());
         let parts: Vec<_> = parts.filter(|part| !part.is_terminating).collect();
         (parts, memory.view.workload(key).cloned())
@@ -324,6 +372,19 @@ pub(crate) fn writing(context: &LaneContext) -> Result<(), Stop> {
     .into())
 }
 
+/// Errors unless writing an object of this kind is allowed: what krane may not list it neither writes
+/// nor deletes (D38b).
+pub(crate) fn writing_of(reference: &ObjectRef, context: &LaneContext) -> Result<(), Stop> {
+    let resource = reference.resource;
+    if context
+        .store
+        .with(|memory| memory.view.is_unknown(resource))
+    {
+        return Err(words::unknown(&reference.to_string(), resource).into());
+    }
+    writing(context)
+}
+
 /// Why nothing is written by a process that does not hold the lease.
 fn standby() -> Trouble {
     Trouble::new(
@@ -363,8 +424,20 @@ pub(crate) fn refused(what: &str, refusal: &Refusal) -> Trouble {
     trouble
 }
 
-/// Makes lanes of specially named objects misbehave, in builds made for tests only.
-#[cfg(feature = "fault-hooks")]
+/// The same for a write. The API server gives up one that webhooks keep waiting, too, and does not
+/// say for what.
+pub(crate) fn write_refused(what: &str, refusal: &Refusal) -> Trouble {
+    let trouble = refused(what, refusal);
+    if refusal.code != GATEWAY_TIMEOUT {
+        return trouble;
+    }
+    trouble.remedy(format!(
+        "it is retried; the likely cause is an admission webhook that does not answer: {WEBHOOKS}"
+    ))
+}
+
+/// Makes lanes of specially named objects misbehave, in development builds only.
+#[cfg(debug_assertions)]
 async fn fault_hook(key: &ObjectKey) {
     assert!(!key.name.starts_with("fault-panic"), "fault hook");
     if key.name.starts_with("fault-hang") {
@@ -372,7 +445,7 @@ async fn fault_hook(key: &ObjectKey) {
     }
 }
 
-#[cfg(not(feature = "fault-hooks"))]
+#[cfg(not(debug_assertions))]
 #[expect(
     clippy::unused_async,
     reason = "it has the shape of the hook that may wait"

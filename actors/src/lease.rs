@@ -65,6 +65,8 @@ pub struct Lease {
     elector: Option<Elector>,
     request: JoinSet<()>,
     failure: Option<String>,
+    /// Restores of the cluster that the elector knows of.
+    restores: u64,
 }
 
 impl Lease {
@@ -80,6 +82,7 @@ impl Lease {
             elector,
             request: JoinSet::new(),
             failure: None,
+            restores: 0,
         }
     }
 }
@@ -103,7 +106,12 @@ impl Behaviour for Lease {
                 made,
                 began,
                 result,
-            } => self.over(&made, began, result, context),
+            } => {
+                // The task that told it is ending. If the next request found it still there it
+                // would not be made, and none after it.
+                self.request.join_next().await;
+                self.over(&made, began, result, context);
+            }
         }
         Ok(())
     }
@@ -122,11 +130,15 @@ impl Behaviour for Lease {
 impl Lease {
     fn act(&mut self, context: &Context<LeaseMessage>) {
         while self.request.try_join_next().is_some() {}
-        let (Some(elector), Some(election)) = (&self.elector, &self.election) else {
+        let (Some(elector), Some(election)) = (&mut self.elector, &self.election) else {
             return;
         };
         if !self.request.is_empty() {
             return;
+        }
+        let restores = context.board.api_server().restores();
+        if std::mem::replace(&mut self.restores, restores) != restores {
+            elector.mistrust();
         }
         // Before the request is sent: what it grants counts from here.
         let began = context.board.now();

@@ -21,7 +21,7 @@ pub mod chance;
 pub mod contact;
 pub mod controller;
 pub mod events;
-#[cfg(any(test, feature = "fault-hooks"))]
+#[cfg(any(test, debug_assertions))]
 pub mod fault;
 pub mod gate;
 pub mod heartbeat;

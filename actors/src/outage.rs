@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krane_domain::ids::{Controller, Moment};
+use krane_domain::object::Resource;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::events::Happening;
 use crate::status::StatusBoard;
@@ -32,6 +34,7 @@ struct Silence {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ApiServer {
     known: Arc<Mutex<Known>>,
+    restored: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +43,8 @@ struct Known {
     away_since: Option<Moment>,
     /// When the last outage was over.
     back_at: Option<Moment>,
+    /// How often the cluster was restored from a backup.
+    restores: u64,
 }
 
 /// Looks at the watches of this controller after one of them changed.
@@ -61,10 +66,14 @@ pub(crate) fn look(store: &Store, board: &StatusBoard) {
 
 /// Nothing as long as a single kind can be watched, or the API server says that krane may not.
 fn silence(store: &Store, memory: &Memory) -> Option<Silence> {
-    let broken = &memory.broken_watches;
+    // A kind that krane may not list says nothing of an outage: it is asked for too rarely.
+    let is_unknown = |resource: &Resource| memory.view.is_unknown(*resource);
+    let mut broken = memory.broken_watches.clone();
+    broken.retain(|resource, _| !is_unknown(resource));
     let first = broken.values().min_by_key(|watch| watch.since)?;
     let last = broken.values().map(|watch| watch.since).max()?;
-    let mut watched = store.controller().watches(store.rules()).into_iter();
+    let watched = store.controller().watches(store.rules()).into_iter();
+    let mut watched = watched.filter(|spec| !is_unknown(&spec.resource));
     let is_silent = !broken.values().any(|watch| watch.is_refused)
         && watched.all(|spec| {
             broken.contains_key(&spec.resource) || memory.kinds_missing.contains(&spec.resource)
@@ -80,6 +89,36 @@ impl ApiServer {
     /// When the last outage was over, if there was one.
     pub(crate) fn back_at(&self) -> Option<Moment> {
         self.known.lock().back_at
+    }
+
+    /// How often the cluster was restored from a backup since the start (D43).
+    pub(crate) fn restores(&self) -> u64 {
+        self.known.lock().restores
+    }
+
+    /// Lists show that the cluster was restored. Returns whether that is news to all who knew of
+    /// `known` restores when they asked.
+    pub(crate) fn note_restored(&self, known: u64) -> bool {
+        let mut state = self.known.lock();
+        if state.restores != known {
+            return false;
+        }
+        state.restores += 1;
+        drop(state);
+        self.restored.notify_waiters();
+        true
+    }
+
+    /// Waits for a restore after the first `known` ones.
+    pub(crate) async fn restored_since(&self, known: u64) {
+        loop {
+            // Before the look: nothing that comes after it is missed.
+            let news = self.restored.notified();
+            if self.restores() != known {
+                return;
+            }
+            news.await;
+        }
     }
 
     /// Notes how this controller finds the API server. Returns what there is to tell.

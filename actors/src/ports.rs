@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -19,6 +20,14 @@ use krane_domain::secret::Secret;
 use krane_domain::secrets::{PodIdentity, Review};
 
 use crate::notices::Notice;
+
+/// No request to the cluster takes longer, its wait for a turn left out (D49): more than the API
+/// server itself gives to a write with webhooks that do not answer.
+pub const LONGEST_CALL: Duration = Duration::from_secs(65);
+
+/// How the webhooks are found that make writes slow.
+pub const WEBHOOKS: &str =
+    "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations lists them";
 
 /// The control plane, as one controller sees it over a connection of its own.
 #[async_trait]
@@ -149,6 +158,9 @@ pub trait Cluster: Send + Sync + 'static {
     /// All objects of a watch, consistent at one resource version.
     async fn list(&self, spec: &WatchSpec) -> Result<Listed, Refusal>;
 
+    /// The same over a new connection: another server may answer.
+    async fn list_anew(&self, spec: &WatchSpec) -> Result<Listed, Refusal>;
+
     /// Events after `resource_version`. Ends after an [`WatchEvent::Ended`].
     async fn watch(
         &self,
@@ -228,7 +240,7 @@ pub struct LeaseFailure {
 
 impl LeaseFailure {
     /// There was no answer within this time.
-    pub fn no_answer(limit: std::time::Duration) -> Self {
+    pub fn no_answer(limit: Duration) -> Self {
         Self {
             kind: Failure::Unknown,
             text: format!("no answer within {limit:?}"),
@@ -247,7 +259,7 @@ pub trait EventSink: Send + Sync + 'static {
     async fn recur(&self, notice: &Notice, event: &str, count: u32) -> Result<bool, Refusal>;
 }
 
-/// Gives the password of the registry as it is now: its file may have changed.
+/// Gives the password of the registry in force: its file may have changed. It never blocks.
 pub type PasswordSource = Arc<dyn Fn() -> Password + Send + Sync>;
 
 /// The clock on the wall.

@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use krane_domain::backlog::{InTrouble, Outcome, Task, TroubleKind};
-use krane_domain::ids::{Controller, WorkKey};
+use krane_domain::ids::{Controller, Moment, WorkKey};
+use krane_domain::kinds::Password;
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::scheduler::Wish;
 use tokio::task::JoinSet;
@@ -28,10 +29,12 @@ use crate::tree;
 
 /// Chores that need no exact moment.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
-/// Between two objects that are rendered anew: all controllers together stay below ten a second.
-const UPGRADE: Duration = Duration::from_millis(334);
+/// Between two looks at whether the next workload may roll (D44).
+const ROLL: Duration = Duration::from_secs(1);
 /// Between two looks at outdated pods (D16).
 const OUTDATED: Duration = Duration::from_secs(10);
+/// Between two looks at the password of the registry (D42).
+const RENEWAL: Duration = Duration::from_secs(5);
 /// How long a deleted object is remembered: two full replays.
 const TOMBSTONE: Duration = Duration::from_secs(20 * 60);
 
@@ -46,8 +49,8 @@ pub enum ReconcilerMessage {
         key: WorkKey,
         /// How.
         outcome: Outcome,
-        /// The term it was begun in.
-        term: u64,
+        /// The round it was begun in.
+        round: u64,
     },
     /// The scheduler calls for something, and waits for the answer.
     Call(Box<(Wish, CallAnswer)>),
@@ -57,8 +60,10 @@ pub enum ReconcilerMessage {
     Timer,
     /// Time to look for outdated pods.
     Outdated,
-    /// Time to render one object anew.
-    Upgrade,
+    /// Time to let the next workload roll.
+    Roll,
+    /// Time to see whether the password of the registry is another one.
+    Renewal,
     /// Time for chores.
     Housekeeping,
 }
@@ -72,7 +77,8 @@ impl Message for ReconcilerMessage {
             Self::Turn => "turn",
             Self::Timer => "timer",
             Self::Outdated => "outdated",
-            Self::Upgrade => "upgrade",
+            Self::Roll => "roll",
+            Self::Renewal => "renewal",
             Self::Housekeeping => "housekeeping",
         }
     }
@@ -85,16 +91,21 @@ pub struct Reconciler {
     running: JoinSet<()>,
     /// The term of the lanes that run.
     term: Option<u64>,
+    /// Counts how often all lanes were dropped: what one of an earlier round says is late.
+    round: u64,
     duty: Duty,
     alarm: Alarm,
     reporter: Address<ReporterMessage>,
     may_upgrade: bool,
-    is_upgrading: bool,
+    is_rolling: bool,
+    /// With which password every pull secret was looked at last; nothing before the first time,
+    /// for the last incarnation may have died over it.
+    renewed_with: Option<Password>,
 }
 
 impl Reconciler {
-    /// A reconciler with room for this many lanes. With `may_upgrade` it rewrites what an earlier
-    /// krane rendered otherwise, one at a time.
+    /// A reconciler with room for this many lanes. With `may_upgrade` it rolls the pods of workloads
+    /// whose template another renderer made, one workload at a time.
     pub fn new(
         lanes: LaneContext,
         max_lanes: usize,
@@ -106,11 +117,13 @@ impl Reconciler {
         lanes.metrics.reconcile.most.set(most);
         Self {
             may_upgrade,
-            is_upgrading: false,
+            is_rolling: false,
+            renewed_with: None,
             lanes,
             max_lanes,
             running: JoinSet::new(),
             term: None,
+            round: 0,
             duty,
             alarm: Alarm::default(),
             reporter,
@@ -131,6 +144,9 @@ impl Behaviour for Reconciler {
         if self.lanes.store.rules().replaces_outdated_pods {
             context.later(OUTDATED, ReconcilerMessage::Outdated);
         }
+        if self.lanes.registry_password.is_some() {
+            context.later(RENEWAL, ReconcilerMessage::Renewal);
+        }
         if !is_planted(Bug::MailboxLostOnRestart) {
             self.start_lanes(context);
         }
@@ -142,12 +158,17 @@ impl Behaviour for Reconciler {
         message: ReconcilerMessage,
         context: &Context<ReconcilerMessage>,
     ) -> Result<(), ActorError> {
+        self.take_turn(context);
         match message {
             ReconcilerMessage::Work | ReconcilerMessage::Turn => {}
             ReconcilerMessage::Timer => self.alarm.rang(),
             ReconcilerMessage::Call(call) => self.call(*call, context),
-            ReconcilerMessage::LaneEnded { key, outcome, term } => {
-                if self.term == Some(term) {
+            ReconcilerMessage::LaneEnded {
+                key,
+                outcome,
+                round,
+            } => {
+                if self.round == round {
                     self.end_lane(&key, outcome, context);
                 }
             }
@@ -155,9 +176,14 @@ impl Behaviour for Reconciler {
                 self.look_at_outdated(context);
                 context.later(OUTDATED, ReconcilerMessage::Outdated);
             }
-            ReconcilerMessage::Upgrade => {
-                self.is_upgrading = false;
-                self.upgrade_one(context);
+            ReconcilerMessage::Roll => {
+                self.is_rolling = false;
+                let now = context.board.now();
+                self.lanes.store.with(|memory| memory.let_one_roll(now));
+            }
+            ReconcilerMessage::Renewal => {
+                self.renew(context);
+                context.later(RENEWAL, ReconcilerMessage::Renewal);
             }
             ReconcilerMessage::Housekeeping => {
                 self.keep_house(context);
@@ -165,7 +191,7 @@ impl Behaviour for Reconciler {
             }
         }
         self.start_lanes(context);
-        self.keep_upgrading(context);
+        self.keep_rolling(context);
         Ok(())
     }
 
@@ -178,18 +204,30 @@ impl Behaviour for Reconciler {
 }
 
 impl Reconciler {
-    /// What was wanted in an earlier term may be old by now: its lanes end.
+    /// With a term end its lanes, and their requests in flight (D49): what they decided may be old
+    /// by now, and another process may write.
     fn take_turn(&mut self, context: &Context<ReconcilerMessage>) {
         let now = context.board.now();
-        let Some(Turn::On(term)) = self.duty.turn(now) else {
-            return;
-        };
-        let store = &self.lanes.store;
-        store.enter_term(term, now);
-        if self.term.replace(term) != Some(term) {
-            self.running.abort_all();
+        match self.duty.turn(now) {
+            None => {}
+            Some(Turn::Off) if is_planted(Bug::WritesWithoutALook) => {}
+            Some(Turn::Off) => self.drop_lanes(now),
+            Some(Turn::On(term)) => {
+                if self.term.replace(term) != Some(term) {
+                    self.drop_lanes(now);
+                }
+                let store = &self.lanes.store;
+                store.enter_term(term, now);
+                store.with(|memory| memory.backlog.retry_waiting(now));
+            }
         }
-        store.with(|memory| memory.backlog.retry_waiting(now));
+    }
+
+    fn drop_lanes(&mut self, now: Moment) {
+        self.running.abort_all();
+        self.round += 1;
+        let store = &self.lanes.store;
+        store.with(|memory| memory.backlog.abandon_lanes(now));
     }
 
     /// Takes in a call; a process that does not write takes none.
@@ -218,7 +256,8 @@ impl Reconciler {
         loop {
             let task = self.lanes.store.with(|memory| {
                 memory.backlog.wake_due(now);
-                (!self.lanes.store.is_halted())
+                // Of what krane cannot see at all nothing is decided (D38b).
+                (!self.lanes.store.is_halted() && !memory.view.is_blind())
                     .then(|| memory.backlog.next_for(self.max_lanes, now))
                     .flatten()
             });
@@ -227,8 +266,8 @@ impl Reconciler {
                 let stage = &self.lanes.metrics.reconcile.received_to_started;
                 stage.observe(ago.as_secs_f64());
             }
-            let lanes = self.lanes.of_term(term);
-            let own = context.own.clone();
+            let lanes = self.lanes.of(&task, term);
+            let (own, round) = (context.own.clone(), self.round);
             let span = tracing::info_span!(
                 "apply",
                 controller = lanes.store.controller().name(),
@@ -243,7 +282,11 @@ impl Reconciler {
                 let key = task.key.clone();
                 let outcome = lanes::run(task, lanes).await;
                 tell_span(&seen, &outcome);
-                own.tell(ReconcilerMessage::LaneEnded { key, outcome, term });
+                own.tell(ReconcilerMessage::LaneEnded {
+                    key,
+                    outcome,
+                    round,
+                });
             };
             self.running.spawn(lane.instrument(span));
         }
@@ -261,10 +304,12 @@ impl Reconciler {
         let jitter = self.lanes.store.chance().unit();
         let before = self.trouble_of(key);
         let applied_after = self.lanes.store.with(|memory| {
+            if let WorkKey::Workload(key) = key {
+                memory.rolls.lane_ended(key, &outcome);
+            }
             let backlog = &mut memory.backlog;
             let applied_after = match outcome {
                 Outcome::Done { .. } => {
-                    memory.upgrades.done(key);
                     let applied_after = backlog.finish(key, outcome, now, jitter);
                     if let WorkKey::Shared(shared) = key {
                         backlog.unblock(shared, now);
@@ -279,7 +324,9 @@ impl Reconciler {
                     }
                     None
                 }
-                Outcome::Trouble(_) => backlog.finish(key, outcome, now, jitter),
+                Outcome::Deferred { .. } | Outcome::Trouble(_) => {
+                    backlog.finish(key, outcome, now, jitter)
+                }
             };
             match key {
                 WorkKey::Workload(key) => memory.tell_caller(key),
@@ -347,30 +394,13 @@ impl Reconciler {
         }
     }
 
-    /// While something waits to be rendered anew, one is let go at a time.
-    fn keep_upgrading(&mut self, context: &Context<ReconcilerMessage>) {
-        let is_needed = self.may_upgrade && !self.is_upgrading && self.duty.is_on();
-        if is_needed
-            && self
-                .lanes
-                .store
-                .with(|memory| memory.upgrades.waiting() > 0)
-        {
-            self.is_upgrading = true;
-            context.later(UPGRADE, ReconcilerMessage::Upgrade);
+    /// While a workload waits to roll, it is asked again and again whose turn it is.
+    fn keep_rolling(&mut self, context: &Context<ReconcilerMessage>) {
+        let is_needed = self.may_upgrade && !self.is_rolling && self.duty.is_on();
+        if is_needed && self.lanes.store.with(|memory| memory.rolls.waiting() > 0) {
+            self.is_rolling = true;
+            context.later(ROLL, ReconcilerMessage::Roll);
         }
-    }
-
-    /// Last of all: nothing else waits for a lane.
-    fn upgrade_one(&self, context: &Context<ReconcilerMessage>) {
-        let now = context.board.now();
-        self.lanes.store.with(|memory| {
-            if memory.backlog.ready() == 0
-                && let Some(key) = memory.upgrades.let_next_go()
-            {
-                memory.backlog.look(&key, now);
-            }
-        });
     }
 
     fn look_at_outdated(&self, context: &Context<ReconcilerMessage>) {
@@ -380,6 +410,20 @@ impl Reconciler {
                 memory.backlog.look(&WorkKey::Workload(key.clone()), now);
             }
         });
+    }
+
+    /// Nothing else wakes the pull secrets of namespaces in which nothing happens.
+    fn renew(&mut self, context: &Context<ReconcilerMessage>) {
+        let Some(password) = &self.lanes.registry_password else {
+            return;
+        };
+        let password = password();
+        if self.renewed_with.as_ref() != Some(&password) {
+            self.renewed_with = Some(password);
+            let now = context.board.now();
+            let store = &self.lanes.store;
+            store.with(|memory| memory.renew_pull_secrets(now));
+        }
     }
 
     fn keep_house(&self, context: &Context<ReconcilerMessage>) {
@@ -420,6 +464,7 @@ fn tell_span(span: &tracing::Span, outcome: &Outcome) {
         Outcome::Done { wrote: true, .. } => "applied",
         Outcome::Done { .. } => "in place",
         Outcome::Blocked(_) => "blocked",
+        Outcome::Deferred { .. } => "deferred",
         Outcome::Trouble(trouble) => {
             let is_failure = match trouble.kind {
                 TroubleKind::Quarantined | TroubleKind::Misconfigured | TroubleKind::Transient => {

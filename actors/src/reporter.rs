@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use krane_domain::ids::{Moment, ObjectKey};
-use krane_domain::kinds::{self, Observation};
-use krane_domain::object::LiveObject;
-use krane_domain::outbox::Delivery;
+use krane_domain::outbox::{Delivery, SendId, Sending};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::report::Gist;
 use tokio::task::JoinSet;
@@ -20,17 +18,19 @@ use tracing::Instrument;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::alarm::Alarm;
-use crate::breaker::BreakerState;
 use crate::contact;
 use crate::events::Happening;
 use crate::lease::{Duty, Leadership, Turn};
 use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, RpcFailure, RpcFailureKind};
-use crate::store::{Memory, Store};
+use crate::store::Store;
 use crate::tree;
+use wake::wake_at;
 
 /// Reports in flight at once.
 const MAX_IN_FLIGHT: usize = 32;
+/// While nothing can be seen nothing is sent: when to look again whether it can.
+const BLIND: Duration = Duration::from_secs(1);
 /// First reports after a start are spread over at most this long …
 const SPREAD: Duration = Duration::from_secs(10);
 /// … at this much per object.
@@ -46,6 +46,8 @@ pub enum ReporterMessage {
     Look,
     /// A report was delivered, or not.
     Sent {
+        /// Which send it was.
+        id: SendId,
         /// Its object.
         key: ObjectKey,
         /// How it went; of what was taken, what it said.
@@ -130,8 +132,16 @@ impl Behaviour for Reporter {
             ReporterMessage::Look => self.look_at_changed(context),
             ReporterMessage::Turn => {}
             ReporterMessage::Timer => self.alarm.rang(),
-            ReporterMessage::Sent { key, result, since } => {
-                self.sent(&key, result, since, context);
+            ReporterMessage::Sent {
+                id,
+                key,
+                result,
+                since,
+            } => {
+                // The answer to a send that was given up says nothing of the one after it.
+                if self.store.with(|memory| memory.outbox.is_in_flight(&id)) {
+                    self.sent(&id, &key, result, since, context);
+                }
             }
         }
         self.send_due(context);
@@ -147,153 +157,23 @@ impl Behaviour for Reporter {
 }
 
 impl Reporter {
-    /// Whoever leads now may have been told nothing yet, and the control plane of something else:
-    /// everything is said again.
+    /// Calls of a term end with it: another process may report by now. Whoever leads now may have
+    /// been told nothing yet, and the control plane of something else: everything is said again.
     fn take_turn(&mut self, context: &Context<ReporterMessage>) {
-        if let Some(Turn::On(_)) = self.duty.turn(context.board.now()) {
-            self.look_at_all(context);
-            contact::say_again(&self.store, context.board.now());
-        }
-    }
-
-    /// Looks at everything once: live objects are reported, and what the control plane was told
-    /// of and is no longer there is reported as gone.
-    fn look_at_all(&mut self, context: &Context<ReporterMessage>) {
         let now = context.board.now();
-        let store = Arc::clone(&self.store);
-        store.with(|memory| {
-            memory.outbox.abandon(now);
-            memory.breaker.abandon_probe(now);
-            memory.to_observe.clear();
-            let mut keys: BTreeSet<ObjectKey> = memory
-                .view
-                .workloads()
-                .map(|live| live.reference.key())
-                .collect();
-            keys.extend(memory.outbox.live().cloned());
-            keys.extend(memory.followers.known(store.controller()));
-            let spread = SPREAD.min(
-                SPREAD_PER_OBJECT.saturating_mul(u32::try_from(keys.len()).unwrap_or(u32::MAX)),
-            );
-            for key in keys {
-                let at = now + spread.mul_f64(store.chance().unit());
-                self.observe(memory, &key, now, at, context);
+        let Some(turn) = self.duty.turn(now) else {
+            return;
+        };
+        self.sending.abort_all();
+        match turn {
+            Turn::On(_) => {
+                self.look_at_all(context);
+                contact::say_again(&self.store, now);
             }
-        });
-    }
-
-    fn look_at_changed(&mut self, context: &Context<ReporterMessage>) {
-        let now = context.board.now();
-        let store = Arc::clone(&self.store);
-        let is_on = self.duty.is_on();
-        store.with(|memory| {
-            let changed = std::mem::take(&mut memory.to_observe);
-            // Once this process leads everything is looked at.
-            for key in changed.into_iter().filter(|_| is_on) {
-                self.observe(memory, &key, now, now, context);
-            }
-        });
-    }
-
-    fn observe(
-        &mut self,
-        memory: &mut Memory,
-        key: &ObjectKey,
-        now: Moment,
-        at: Moment,
-        context: &Context<ReporterMessage>,
-    ) {
-        let Some(live) = memory.view.workload(key).cloned() else {
-            Self::observe_absence(memory, key, now);
-            return;
-        };
-        if kinds::question_id(self.store.controller(), &live).is_none() {
-            if self.warn_once(&live) {
-                tracing::warn!(object = %live.reference, "its id label is missing: left alone");
-            }
-            return;
-        }
-        let Some(observation) = self.digest(memory, &live) else {
-            return;
-        };
-        let controller = self.store.controller();
-        memory
-            .followers
-            .show(controller, &observation.report, &live);
-        let is_of_the_scheduler = memory.is_of_the_scheduler(key);
-        if !is_of_the_scheduler && !is_the_one_of_its_name(memory, key) {
-            if self.warn_once(&live) {
-                tracing::error!(
-                    object = %live.reference,
-                    "another namespace has a workload of this name; reports carry no namespace, so \
-                 this one is not reported: rename one of them"
-                );
-            }
-            return;
-        }
-        match observation.outdated {
-            0 => memory.outdated.remove(key),
-            outdated => memory.outdated.insert(key.clone(), outdated),
-        };
-        self.note_config_error(memory, key, observation.config_error, context);
-        // The control plane knows nothing of what the scheduler wants (D32).
-        if !is_of_the_scheduler {
-            memory.outbox.observe(observation.report, now, at);
-        }
-    }
-
-    /// Says once why pods cannot start, and shows it until they can.
-    fn note_config_error(
-        &self,
-        memory: &mut Memory,
-        key: &ObjectKey,
-        error: Option<Arc<str>>,
-        context: &Context<ReporterMessage>,
-    ) {
-        let Some(error) = error else {
-            memory.config_errors.remove(key);
-            return;
-        };
-        let before = memory.config_errors.insert(key.clone(), Arc::clone(&error));
-        if before.as_ref() == Some(&error) {
-            return;
-        }
-        let controller = self.store.controller().name();
-        tracing::warn!(controller, %key, %error, "its pods cannot start");
-        let what = Happening::PodsCannotStart {
-            key: key.clone(),
-            error,
-        };
-        self.record(what, context);
-    }
-
-    fn warn_once(&mut self, live: &LiveObject) -> bool {
-        if self.warned.len() > WARNINGS {
-            self.warned.clear();
-        }
-        self.warned.insert(Arc::clone(&live.uid))
-    }
-
-    /// A panic over the pods of one workload leaves all others alone.
-    fn digest(&self, memory: &Memory, live: &LiveObject) -> Option<Observation> {
-        let pods = memory.view.pods_of(live);
-        let pods: Vec<_> = pods.iter().map(AsRef::as_ref).collect();
-        let (controller, rules) = (self.store.controller(), self.store.rules());
-        let digest = AssertUnwindSafe(|| kinds::observe(controller, live, &pods, rules));
-        std::panic::catch_unwind(digest).unwrap_or_else(|_| {
-            self.metrics.lane_panics.inc();
-            tracing::error!(object = %live.reference, "its pods made krane panic: not reported");
-            None
-        })
-    }
-
-    fn observe_absence(memory: &mut Memory, key: &ObjectKey, now: Moment) {
-        memory.outdated.remove(key);
-        memory.config_errors.remove(key);
-        memory.followers.lose(memory.view.controller(), key);
-        let told = memory.outbox.wanted(&key.name);
-        if told.is_some_and(|told| !told.is_gone() && told.key() == key) {
-            memory.outbox.observe_gone(key, None, now);
+            Turn::Off => self.store.with(|memory| {
+                memory.outbox.abandon(now);
+                memory.breaker.abandon_probe(now);
+            }),
         }
     }
 
@@ -307,6 +187,7 @@ impl Reporter {
             let due = self.store.with(|memory| {
                 let is_due = memory.outbox.next_due().is_some_and(|at| at <= now);
                 if !is_due
+                    || memory.view.is_blind()
                     || self.store.is_halted()
                     || memory.outbox.in_flight() >= MAX_IN_FLIGHT
                     || !memory.breaker.allow(now)
@@ -315,7 +196,8 @@ impl Reporter {
                 }
                 memory.outbox.next(now)
             });
-            let Some((report, since)) = due else { break };
+            let Some(sending) = due else { break };
+            let Sending { id, report, since } = sending;
             let control_plane = Arc::clone(&self.control_plane);
             let own = context.own.clone();
             let (metrics, board) = (self.metrics.clone(), context.board.clone());
@@ -340,7 +222,12 @@ impl Reporter {
                 if result.is_err() {
                     seen.record("otel.status_code", "ERROR");
                 }
-                own.tell(ReporterMessage::Sent { key, result, since });
+                own.tell(ReporterMessage::Sent {
+                    id,
+                    key,
+                    result,
+                    since,
+                });
             };
             self.sending.spawn(send.instrument(span));
         }
@@ -353,6 +240,9 @@ impl Reporter {
                 return None;
             }
             let outbox = &memory.outbox;
+            if memory.view.is_blind() {
+                return Some(outbox.next_due()?.max(context.board.now() + BLIND));
+            }
             wake_at(
                 outbox.next_due()?,
                 outbox.in_flight(),
@@ -366,6 +256,7 @@ impl Reporter {
 
     fn sent(
         &mut self,
+        id: &SendId,
         key: &ObjectKey,
         result: Result<Gist, RpcFailure>,
         since: Moment,
@@ -391,7 +282,7 @@ impl Reporter {
                     contact::heard(memory, &self.store, now);
                     memory
                         .outbox
-                        .finish(key, Delivery::Delivered, now, now, jitter);
+                        .finish(id, Delivery::Delivered, now, now, jitter);
                     memory.backlog.reported(key, since, now)
                 });
                 if let Some(time) = told_after {
@@ -416,7 +307,7 @@ impl Reporter {
                         contact::heard(memory, &self.store, now);
                         memory
                             .outbox
-                            .finish(key, Delivery::Refused, now, now, jitter);
+                            .finish(id, Delivery::Refused, now, now, jitter);
                         false
                     }
                     RpcFailureKind::Transport => {
@@ -425,7 +316,7 @@ impl Reporter {
                         let retry_at = memory.breaker.retry_at(now, self.store.chance().unit());
                         memory
                             .outbox
-                            .finish(key, Delivery::Unreachable, now, retry_at, jitter);
+                            .finish(id, Delivery::Unreachable, now, retry_at, jitter);
                         has_opened
                     }
                 });
@@ -443,31 +334,8 @@ impl Reporter {
     }
 }
 
-/// When a report that is due at `due` can go out; `None` when the end of another call has to come
-/// first, which wakes the reporter anyway.
-fn wake_at(due: Moment, in_flight: usize, breaker: BreakerState) -> Option<Moment> {
-    if in_flight >= MAX_IN_FLIGHT {
-        return None;
-    }
-    match breaker {
-        BreakerState::Closed => Some(due),
-        BreakerState::Open { probe_at } => Some(due.max(probe_at)),
-        BreakerState::Probing => None,
-    }
-}
-
-/// Whether this workload is the one reported under its name: the one already told of, else the
-/// first by namespace.
-fn is_the_one_of_its_name(memory: &Memory, key: &ObjectKey) -> bool {
-    let mut namespaces = memory.told_namespaces(&key.name).peekable();
-    let first = namespaces
-        .peek()
-        .is_some_and(|first| **first == key.namespace);
-    let told = memory.outbox.wanted(&key.name);
-    let told = told.filter(|told| !told.is_gone() && memory.view.workload(told.key()).is_some());
-    told.map_or(first, |told| told.key() == key)
-}
-
+mod look;
 mod span;
 #[cfg(test)]
 mod tests;
+mod wake;

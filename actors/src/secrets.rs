@@ -23,6 +23,7 @@ mod dependency;
 mod limits;
 mod metrics;
 mod outcome;
+mod ownership;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,7 @@ use answer::Desk;
 use limits::Limits;
 pub use metrics::SecretsMetrics;
 pub use outcome::{Outcome, Refused};
+pub use ownership::{PodOwnership, SecretsStatus};
 
 /// Requests under way at once.
 const MOST_AT_ONCE: usize = 512;
@@ -95,10 +97,14 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// An actor that answers with these parts.
-    pub fn new(parts: Option<SecretsParts>, metrics: SecretsMetrics) -> Self {
+    /// An actor that answers with these parts, and compares pods with the desired states.
+    pub fn new(
+        parts: Option<SecretsParts>,
+        ownership: PodOwnership,
+        metrics: SecretsMetrics,
+    ) -> Self {
         Self {
-            desk: parts.map(|parts| Arc::new(Desk::new(parts, metrics.clone()))),
+            desk: parts.map(|parts| Arc::new(Desk::new(parts, ownership, metrics.clone()))),
             limits: Limits::default(),
             metrics,
             under_way: JoinSet::new(),

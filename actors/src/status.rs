@@ -3,6 +3,7 @@
 //! Page, metrics, watchdog and tests read these copies; nobody asks an actor.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -123,7 +124,7 @@ pub struct StatusCell {
     stopwatch: Stopwatch,
     tenancy: Tenancy,
     was_started: AtomicBool,
-    #[cfg(any(test, feature = "fault-hooks"))]
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fault: crate::fault::FaultSlot,
 }
 
@@ -146,7 +147,7 @@ impl StatusCell {
             stopwatch: Stopwatch::default(),
             tenancy: Tenancy::default(),
             was_started: AtomicBool::new(false),
-            #[cfg(any(test, feature = "fault-hooks"))]
+            #[cfg(any(test, debug_assertions))]
             fault: crate::fault::FaultSlot::default(),
         }
     }
@@ -154,6 +155,11 @@ impl StatusCell {
     /// The state now.
     pub fn read(&self) -> Arc<ActorStatus> {
         self.status.load_full()
+    }
+
+    /// What `look` makes of the state now, without keeping it.
+    pub fn look<T>(&self, look: impl FnOnce(&ActorStatus) -> T) -> T {
+        look(&self.status.load())
     }
 
     /// The gate of its mailbox; supervisors have none.
@@ -282,6 +288,11 @@ impl StatusBoard {
             .iter()
             .map(|(path, cell)| (Arc::clone(path), Arc::clone(cell)))
             .collect()
+    }
+
+    /// What `look` makes of all actors, by path; without copying anything.
+    pub fn look<T>(&self, look: impl FnOnce(Iter<'_, Arc<str>, Arc<StatusCell>>) -> T) -> T {
+        look(self.cells.read().iter())
     }
 
     /// The state at this path, if the tree has it.

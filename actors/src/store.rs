@@ -15,9 +15,9 @@ use krane_domain::drift::FuseMemory;
 use krane_domain::ids::{Controller, Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::{self, Member, Rules};
 use krane_domain::members::Members;
-use krane_domain::object::{LiveObject, ObjectRef, Resource};
+use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::outbox::Outbox;
-use krane_domain::upgrades::Upgrades;
+use krane_domain::upgrades::Rolls;
 use krane_domain::view::View;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -29,6 +29,7 @@ use crate::scheduler::Followers;
 mod calls;
 mod explain;
 mod facts;
+mod ownership;
 mod receive;
 mod sight;
 mod snapshot;
@@ -38,6 +39,7 @@ mod tests;
 
 pub use calls::{CallAnswer, Calls};
 pub use explain::{ObjectExplanation, Role, WorkloadExplanation};
+use facts::StreamReading;
 pub use facts::{BrokenWatch, ResyncSummary, StreamMemory, WatchFailure};
 pub use receive::member_of;
 pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};
@@ -57,7 +59,7 @@ pub struct Store {
     inner: Mutex<Memory>,
     room: Notify,
     is_halted: AtomicBool,
-    was_listed: AtomicBool,
+    was_read: AtomicBool,
 }
 
 /// What is behind the lock.
@@ -73,6 +75,7 @@ pub struct Memory {
     pub is_listed: bool,
     /// Where watches of already listed kinds go on; taken by the watch actor.
     pub listed: BTreeMap<Resource, String>,
+    first_lists: BTreeMap<Resource, sight::FirstList>,
     /// Kinds the API server does not know at present.
     pub kinds_missing: BTreeSet<Resource>,
     /// Kinds whose watch does not work at present: of these the view is old.
@@ -101,24 +104,27 @@ pub struct Memory {
     pub outdated: BTreeMap<ObjectKey, usize>,
     /// Why pods cannot start, in the kubelet's words, by workload.
     pub config_errors: BTreeMap<ObjectKey, Arc<str>>,
-    /// What waits to be rendered anew.
-    pub upgrades: Upgrades,
+    /// Workloads whose pod template waits for its turn (D44).
+    pub rolls: Rolls,
     /// Calls of the scheduler that wait for their lane.
     pub(crate) calls: Calls,
     /// Who is told of everything that is looked at.
     pub(crate) followers: Followers,
     /// The term in which all of it was wanted; nothing before the first.
     term: Option<u64>,
+    /// Bytes of waiting states beyond which the stream is not read.
+    max_backlog: usize,
 }
 
 impl Memory {
-    fn new(controller: Controller) -> Self {
+    fn new(controller: Controller, max_backlog: usize) -> Self {
         Self {
             backlog: Backlog::default(),
             wanted: Members::default(),
             view: View::new(controller),
             is_listed: false,
             listed: BTreeMap::new(),
+            first_lists: BTreeMap::new(),
             kinds_missing: BTreeSet::new(),
             broken_watches: BTreeMap::new(),
             outbox: Outbox::default(),
@@ -133,18 +139,36 @@ impl Memory {
             replaced_at: BTreeMap::new(),
             outdated: BTreeMap::new(),
             config_errors: BTreeMap::new(),
-            upgrades: Upgrades::default(),
+            rolls: Rolls::default(),
             calls: Calls::default(),
             followers: Followers::default(),
             term: None,
+            max_backlog,
         }
     }
 
+    /// Whether waiting states are few enough for another one.
+    fn has_room(&self) -> bool {
+        self.backlog.bytes() <= self.max_backlog
+    }
+
     /// Whether the stream has replayed everything: it was open and silent for 10 s once, or open
-    /// for as long as a replay may take. A busy region is never silent.
+    /// for as long as a replay may take. A busy region is never silent. While krane itself does not
+    /// read, for want of room, that is no silence.
     pub fn is_replayed(&mut self, now: Moment) -> bool {
+        let has_room = self.has_room();
         let stream = &mut self.stream;
+        if stream.reading == StreamReading::Paused {
+            if !has_room {
+                return stream.was_replayed;
+            }
+            stream.reading = StreamReading::Since(now);
+        }
         if let Some(opened_at) = stream.opened_at {
+            let opened_at = match stream.reading {
+                StreamReading::Since(at) => opened_at.max(at),
+                StreamReading::Steady | StreamReading::Paused => opened_at,
+            };
             let silent_since = stream.last_item_at.max(Some(opened_at));
             stream.was_replayed |= silent_since.is_some_and(|since| since + QUIET <= now)
                 || opened_at + REPLAY_LIMIT <= now;
@@ -152,11 +176,37 @@ impl Memory {
         stream.was_replayed
     }
 
-    /// Whether a live object that an earlier krane rendered may be rewritten now; if not, it waits
-    /// for its turn.
-    pub fn may_upgrade(&mut self, live: &LiveObject) -> bool {
-        let work = self.view.work_of(live);
-        work.is_none_or(|work| self.upgrades.ask(work))
+    /// Keys of which something waits only because another renderer made it.
+    pub fn to_upgrade(&self) -> usize {
+        self.backlog.deferred() + self.rolls.waiting()
+    }
+
+    /// Lets the pods of one workload roll, when those of the one before are available. Returns
+    /// whether a lane will look at it.
+    pub fn let_one_roll(&mut self, now: Moment) -> bool {
+        // What is not known yet may want another template anyway.
+        if !self.is_replayed(now) {
+            return false;
+        }
+        let (view, backlog) = (&self.view, &self.backlog);
+        let controller = view.controller();
+        let is_rolled_out = |key: &ObjectKey| {
+            let live = view.workload(key);
+            live.is_none_or(|live| kinds::is_rolled_out(controller, live))
+        };
+        let is_well = |key: &ObjectKey| {
+            let work = WorkKey::Workload(key.clone());
+            backlog.trouble_of(&work).is_none() && !backlog.is_blocked(&work)
+        };
+        let all = view.workloads().map(|live| live.reference.key());
+        let Some(key) = self.rolls.next(is_well, is_rolled_out, all, now) else {
+            return false;
+        };
+        let is_looked_at = self.backlog.look(&WorkKey::Workload(key.clone()), now);
+        if !is_looked_at {
+            self.rolls.give_back(&key);
+        }
+        is_looked_at
     }
 
     /// What all workloads, wanted and live, contribute to a shared object; each once.
@@ -166,6 +216,14 @@ impl Memory {
         members.sort();
         members.dedup();
         members
+    }
+
+    /// The password of the registry is another one: every pull secret is looked at, in lanes that
+    /// nobody else needs.
+    pub fn renew_pull_secrets(&mut self, now: Moment) {
+        for shared in self.view.pull_secrets() {
+            self.backlog.renew(&shared, now);
+        }
     }
 
     /// Forgets what no object needs any more.
@@ -180,10 +238,7 @@ impl Memory {
         self.foreign_namespaces
             .retain(|name| is_needed(&SharedKey::Namespace(Arc::clone(name))));
         self.fuses.retain(|object, _| view.get(object).is_some());
-        self.upgrades.retain(|key| match key {
-            WorkKey::Workload(key) => view.workload(key).is_some(),
-            WorkKey::Shared(shared) => view.get(&kinds::shared_reference(shared)).is_some(),
-        });
+        self.rolls.retain(|key| view.workload(key).is_some());
         self.outdated.retain(|key, _| view.workload(key).is_some());
         self.config_errors
             .retain(|key, _| view.workload(key).is_some());
@@ -201,10 +256,10 @@ impl Store {
             rules,
             max_backlog,
             chance,
-            inner: Mutex::new(Memory::new(controller)),
+            inner: Mutex::new(Memory::new(controller, max_backlog)),
             room: Notify::new(),
             is_halted: AtomicBool::new(false),
-            was_listed: AtomicBool::new(false),
+            was_read: AtomicBool::new(false),
         }
     }
 
@@ -215,13 +270,20 @@ impl Store {
 
     /// The first complete lists are done.
     pub fn listed(&self) {
-        self.was_listed.store(true, Ordering::Relaxed);
-        self.inner.lock().is_listed = true;
+        self.read();
+        let mut memory = self.inner.lock();
+        memory.is_listed = true;
+        memory.first_lists.clear();
     }
 
-    /// Whether complete lists were done once in this process, whatever happened since.
-    pub fn was_listed(&self) -> bool {
-        self.was_listed.load(Ordering::Relaxed)
+    /// Every kind that may be listed was, whether or not that is enough for the controller to start.
+    pub fn read(&self) {
+        self.was_read.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether every kind that may be listed was once in this process, whatever happened since (D38b).
+    pub fn was_read(&self) -> bool {
+        self.was_read.load(Ordering::Relaxed)
     }
 
     /// Whether nothing may start any more.
@@ -280,7 +342,7 @@ impl Store {
         brake.begin_anew();
         *memory = Memory {
             brake,
-            ..Memory::new(self.controller)
+            ..Memory::new(self.controller, self.max_backlog)
         };
         drop(memory);
         self.room.notify_waiters();

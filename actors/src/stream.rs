@@ -269,7 +269,7 @@ impl Stream {
                 "a message that names no object was passed over"
             );
         }
-        #[cfg(feature = "fault-hooks")]
+        #[cfg(debug_assertions)]
         if let StreamItem::State(state) = &item {
             // Nothing was taken in: the next incarnation reads it again.
             assert!(!state.key.name.starts_with("fault-stream"), "fault hook");

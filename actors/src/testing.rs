@@ -8,7 +8,7 @@ mod lease;
 
 pub(crate) use cluster::{FakeCluster, Op};
 pub(crate) use control_plane::FakeControlPlane;
-pub(crate) use lease::{FakeLease, LeaseFault};
+pub(crate) use lease::{FakeLease, LeaseFault, Office};
 
 use std::time::Duration;
 

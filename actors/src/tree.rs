@@ -76,8 +76,9 @@ pub const START_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a killed actor may take to die.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// How long a controller may take to fetch what its children need.
-pub const PREPARE_TIMEOUT: Duration = Duration::from_mins(2);
+/// How long a controller may take to fetch what its children need. Each of its requests has a limit
+/// of its own; slow lists of much take long together (D49).
+pub const PREPARE_TIMEOUT: Duration = Duration::from_mins(30);
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -159,6 +160,7 @@ const SERVERS: Node = supervisor(
         children: &[
             worker("rpc", 8, RPC_PATIENCE),
             worker("metrics", 8, SIDE_SERVER_PATIENCE),
+            worker("health", 8, SIDE_SERVER_PATIENCE),
             worker("admin", 8, SIDE_SERVER_PATIENCE),
         ],
     },

@@ -3,7 +3,9 @@
 //! Owns: the loops. Never decides what is wanted. Lost when it dies: open watches; the next
 //! incarnation lists again, and what a list lacks is known to be gone.
 
+mod first;
 mod follow;
+mod words;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::Resource;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::actor::{ActorError, Behaviour, Context, Message};
@@ -22,11 +25,16 @@ use crate::reconciler::{self, ReconcilerMessage};
 use crate::reporter::ReporterMessage;
 use crate::store::{Store, WatchFailure};
 
-pub use follow::first_lists;
+pub use first::first_lists;
+pub(crate) use words::permission;
 
 /// What a watch actor understands.
 #[derive(Debug)]
 pub enum WatchMessage {
+    /// A complete list of one kind is asked for once everything its watch has shown is known.
+    Listing(Resource, oneshot::Sender<()>),
+    /// The cluster was restored from a backup, so often by now.
+    Restored(u64),
     /// A complete list of one kind.
     Listed(Resource, Listed),
     /// An object is there.
@@ -37,9 +45,11 @@ pub enum WatchMessage {
     Undecodable(Resource, String),
     /// The API server does not know this kind at present.
     KindMissing(Resource),
+    /// krane may not list this kind at present.
+    Forbidden(Resource, WatchFailure),
     /// A list or watch failed.
     Failed(Resource, WatchFailure),
-    /// A list or watch works again after it failed.
+    /// A list or watch failed, and a watch is open again.
     Recovered(Resource),
     /// The loop of one kind panicked.
     LoopPanicked(Resource),
@@ -48,11 +58,14 @@ pub enum WatchMessage {
 impl Message for WatchMessage {
     fn name(&self) -> &'static str {
         match self {
+            Self::Listing(..) => "listing",
+            Self::Restored(_) => "restored",
             Self::Listed(..) => "listed",
             Self::Applied(_) => "applied",
             Self::Deleted(_) => "deleted",
             Self::Undecodable(..) => "undecodable",
             Self::KindMissing(_) => "kind_missing",
+            Self::Forbidden(..) => "forbidden",
             Self::Failed(..) => "failed",
             Self::Recovered(_) => "recovered",
             Self::LoopPanicked(_) => "loop_panicked",
@@ -68,6 +81,8 @@ pub struct Watch {
     reporter: Address<ReporterMessage>,
     metrics: ControllerMetrics,
     loops: JoinSet<()>,
+    /// Restores of the cluster that are known to the store.
+    restores: u64,
 }
 
 impl Watch {
@@ -86,6 +101,7 @@ impl Watch {
             reporter,
             metrics,
             loops: JoinSet::new(),
+            restores: 0,
         }
     }
 }
@@ -94,6 +110,7 @@ impl Behaviour for Watch {
     type Message = WatchMessage;
 
     async fn started(&mut self, context: &Context<WatchMessage>) -> Result<(), ActorError> {
+        self.restores = context.board.api_server().restores();
         for spec in self.store.controller().watches(self.store.rules()) {
             self.follow(spec, context);
         }
@@ -117,6 +134,7 @@ impl Behaviour for Watch {
             message,
             WatchMessage::Listed(..)
                 | WatchMessage::KindMissing(_)
+                | WatchMessage::Forbidden(..)
                 | WatchMessage::Failed(..)
                 | WatchMessage::Recovered(_)
         );
@@ -131,6 +149,15 @@ impl Behaviour for Watch {
                 self.metrics.relists.inc();
                 memory.replace(resource, listed, now);
             }
+            WatchMessage::Listing(resource, known) => {
+                memory.view.list_begins(resource);
+                let _ = known.send(());
+            }
+            WatchMessage::Restored(restores) => {
+                if std::mem::replace(&mut self.restores, restores) < restores {
+                    memory.cluster_restored();
+                }
+            }
             WatchMessage::Applied(item) => memory.see(item, now),
             WatchMessage::Deleted(item) => memory.lose(&item, now),
             WatchMessage::Undecodable(resource, text) => {
@@ -144,6 +171,12 @@ impl Behaviour for Watch {
                         kind = resource.kind(),
                         "the API server does not know this kind; install its CRD"
                     );
+                }
+            }
+            WatchMessage::Forbidden(resource, failure) => {
+                let text = failure.text.clone();
+                if memory.kind_is_forbidden(resource, failure, now) {
+                    words::tell_forbidden(controller, resource, &text);
                 }
             }
             WatchMessage::Failed(resource, failure) => {
@@ -177,13 +210,18 @@ impl Behaviour for Watch {
 
 impl Watch {
     fn follow(&mut self, spec: WatchSpec, context: &Context<WatchMessage>) {
-        let listed = self
-            .store
-            .with(|memory| memory.listed.remove(&spec.resource));
+        let (listed, is_failing) = self.store.with(|memory| {
+            let is_failing = memory.broken_watches.contains_key(&spec.resource);
+            (memory.listed.remove(&spec.resource), is_failing)
+        });
         let cluster = Arc::clone(&self.cluster);
         let chance = self.store.chance().clone();
         let (own, resource) = (context.own.clone(), spec.resource);
-        let following = follow::follow(spec, cluster, own.clone(), listed, chance);
+        let api_server = context.board.api_server().clone();
+        let loop_own = own.clone();
+        let following = follow::follow(
+            spec, cluster, loop_own, listed, is_failing, chance, api_server,
+        );
         self.loops.spawn(async move {
             // A loop never ends by itself. Without one of them krane would be blind and not know.
             if AssertUnwindSafe(following).catch_unwind().await.is_err() {

@@ -57,7 +57,13 @@ impl Watchdog {
         let now = self.board.now();
         self.last_round.store(millis(now), Ordering::Relaxed);
         let mut condemned = self.condemned.lock();
-        for (path, cell) in self.board.all() {
+        // Almost always there is nothing to do: only those with something are taken out of the board.
+        let suspects: Vec<_> = self.board.look(|all| {
+            all.filter(|(path, cell)| condemned.contains_key(*path) || overdue(cell, now).is_some())
+                .map(|(path, cell)| (Arc::clone(path), Arc::clone(cell)))
+                .collect()
+        });
+        for (path, cell) in suspects {
             let Some(actor) = cell.occupant() else {
                 condemned.remove(&path);
                 continue;
@@ -85,7 +91,7 @@ impl Watchdog {
 
 fn overdue(cell: &StatusCell, now: Moment) -> Option<Arc<str>> {
     let limit = cell.facts()?.handler_limit?;
-    match &cell.read().activity {
+    cell.look(|status| match &status.activity {
         Activity::Handling { message, since } if now.saturating_sub(*since) > limit => {
             Some(format!("{message} ran longer than {limit:?}").into())
         }
@@ -96,7 +102,7 @@ fn overdue(cell: &StatusCell, now: Moment) -> Option<Arc<str>> {
         | Activity::Restarting { .. }
         | Activity::Parked { .. }
         | Activity::Stopped => None,
-    }
+    })
 }
 
 fn millis(moment: Moment) -> u64 {

@@ -14,6 +14,7 @@ use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use crate::invalid::Invalid;
 use crate::planted::{Bug, is_planted};
 use crate::scheduler::Origin;
+use crate::secrets::{DesiredWorkloads, Named};
 use crate::trace::TraceContext;
 
 mod calls;
@@ -21,6 +22,7 @@ mod entry;
 mod phases;
 mod queue;
 mod reading;
+mod share;
 mod stages;
 mod standing;
 mod terms;
@@ -29,13 +31,15 @@ mod trouble;
 pub use calls::Claim;
 use entry::{Entry, Source};
 pub use entry::{Phase, Settled};
-use queue::Queue;
+use queue::{LineName, Queue};
 pub use stages::Stages;
 pub use standing::Standing;
 pub use trouble::{InTrouble, Trouble, TroubleKind};
 
 /// A key that waited this long has every other turn of its line, whatever its version.
 pub const FAIRNESS: Duration = Duration::from_secs(30);
+/// A key whose last lane had a call that took longer than this is slow (D49).
+pub const SLOW_CALL: Duration = Duration::from_secs(5);
 /// How far ahead of all others a version may be that comes out of a bad message.
 const FARTHEST: u64 = 1 << 32;
 /// Repairs in a row, each soon after the last, before another one has to wait.
@@ -74,7 +78,11 @@ pub struct Task {
     pub state: Option<Arc<State>>,
     /// Whether this state was brought about before, so that a difference now is drift.
     pub was_settled: bool,
-    /// How long the key was ready before this lane took it.
+    /// Whether also what only looks older is written now. If not, it waits in a line of its own,
+    /// behind all others (D44).
+    pub writes_older: bool,
+    /// How long the key was ready before this lane took it; nothing in the line of what only looks
+    /// older.
     pub waited: Duration,
     /// How long ago the state was received, if this is the first lane to work on it.
     pub received_ago: Option<Duration>,
@@ -97,6 +105,12 @@ pub enum Outcome {
     },
     /// Shared objects have to be in place first.
     Blocked(BTreeSet<SharedKey>),
+    /// What is left to write only looks older, and waits for its turn (D44): the state is not
+    /// brought about yet.
+    Deferred {
+        /// Whether something was written for it meanwhile.
+        wrote: bool,
+    },
     /// It did not work.
     Trouble(Trouble),
 }
@@ -122,6 +136,7 @@ pub struct Backlog {
     calls: u64,
     /// Keys that became ready, ever.
     adds: u64,
+    workloads: DesiredWorkloads,
 }
 
 impl Backlog {
@@ -231,6 +246,15 @@ impl Backlog {
     /// This is what is wanted of an entry from now on.
     fn replace(&mut self, key: &WorkKey, state: State, now: Moment) {
         if let Some(entry) = self.entries.get_mut(key) {
+            let named = match &state.change {
+                Ok(Change::Apply(desired)) => desired.workload_identity().map(Named::As),
+                // That the control plane does not know an object says nothing of whose it was.
+                Ok(Change::Delete) => entry.source.is_the_stream().then_some(Named::Deleted),
+                Err(_) => Some(Named::Invalid),
+            };
+            if let Some(named) = named {
+                self.workloads.name(&state.key, named);
+            }
             self.bytes -= entry.waiting_bytes();
             entry.replace(Arc::new(state), now);
             self.bytes += entry.waiting_bytes();
@@ -251,6 +275,7 @@ impl Backlog {
         if is_shared {
             self.entries.entry(key.clone()).or_default();
         }
+        let was_deferred = self.end_deferral(key);
         let Some(entry) = self.entries.get_mut(key) else {
             return false;
         };
@@ -258,6 +283,17 @@ impl Backlog {
             return false;
         }
         match &entry.phase {
+            Phase::Ready { .. } if std::mem::take(&mut entry.is_renewal) => {
+                let urgency = entry.urgency_unneeded();
+                if let WorkKey::Shared(shared) = key {
+                    self.hasten(shared, urgency);
+                }
+                true
+            }
+            Phase::Ready { .. } if was_deferred => {
+                self.make_ready(key, now);
+                true
+            }
             Phase::Ready { .. } | Phase::Blocked(_) => true,
             Phase::InFlight => {
                 entry.look_again = true;
@@ -276,25 +312,51 @@ impl Backlog {
         }
     }
 
+    /// The same for a shared object that can wait for a lane that nobody else needs, as long as no
+    /// workload waits for it.
+    pub fn renew(&mut self, shared: &SharedKey, now: Moment) {
+        let key = WorkKey::Shared(shared.clone());
+        let entry = self.entries.entry(key.clone()).or_default();
+        if matches!(entry.phase, Phase::Ready { .. }) {
+            return;
+        }
+        entry.is_renewal = true;
+        self.look(&key, now);
+        if let Some(entry) = self.entries.get_mut(&key)
+            && !matches!(entry.phase, Phase::Ready { .. })
+        {
+            entry.is_renewal = false;
+        }
+    }
+
     /// The next work, if one of this many lanes is free for it.
     pub fn next_for(&mut self, lanes: usize, now: Moment) -> Option<Task> {
-        let (origin, key) = self.queue.next(lanes, now)?;
+        let key = self.queue.next(lanes, now)?;
         self.leave_phase(&key);
-        let entry = self.entries.get_mut(&key)?;
-        let waited = match entry.phase {
-            Phase::Ready { since, .. } => now.saturating_sub(since),
-            Phase::Idle | Phase::InFlight | Phase::Waiting { .. } | Phase::Blocked(_) => {
-                Duration::ZERO
-            }
+        let is_needed = match &key {
+            WorkKey::Shared(shared) => self.blocked.contains_key(shared),
+            WorkKey::Workload(_) => false,
         };
+        let entry = self.entries.get_mut(&key)?;
+        let mut waited = Duration::ZERO;
+        if let Phase::Ready { urgency, since } = entry.phase {
+            (entry.origin, entry.line) = (urgency.origin(), urgency.line());
+            // What is last in line on purpose tells nobody that there are too few lanes.
+            if entry.line != LineName::Upgrades {
+                waited = now.saturating_sub(since);
+            }
+        }
         let trace = entry.trace;
         let received_ago = entry.stages.as_mut().and_then(|stages| stages.start(now));
-        entry.origin = origin;
         entry.phase = Phase::InFlight;
         entry.look_again = false;
+        entry.is_retried = false;
+        entry.is_renewal = false;
         entry.is_replaced = false;
-        self.queue.begin(origin);
+        entry.is_slow_lane = entry.is_slow;
+        self.queue.begin(entry.line, entry.is_slow_lane);
         let (state, was_settled) = (entry.state.clone(), entry.settled.is_some());
+        let writes_older = was_settled || entry.is_deferred || entry.is_change || is_needed;
         if let WorkKey::Workload(object) = &key {
             self.cursor.attempted(object, entry.highest);
         }
@@ -302,10 +364,21 @@ impl Backlog {
             key,
             state,
             was_settled,
+            writes_older,
             waited,
             received_ago,
             trace,
         })
+    }
+
+    /// How long the longest call to the API server took that the lane of this key made. Said before
+    /// the lane ends.
+    pub fn note_longest_call(&mut self, key: &WorkKey, took: Duration) {
+        if let Some(entry) = self.entries.get_mut(key)
+            && entry.phase == Phase::InFlight
+        {
+            entry.is_slow = took > SLOW_CALL;
+        }
     }
 
     /// A lane ended. `jitter` in 0..1 spreads retries. How long it took since the first lane of
@@ -322,11 +395,12 @@ impl Backlog {
             return None;
         }
         let mut applied_after = None;
-        self.queue.end(entry.origin);
+        self.queue.end(entry.line, entry.is_slow_lane);
         self.bytes -= entry.waiting_bytes();
         entry.phase = Phase::Idle;
         let is_replaced = entry.is_replaced;
         let look_again = std::mem::take(&mut entry.look_again);
+        let is_retried = std::mem::take(&mut entry.is_retried);
         match outcome {
             Outcome::Done {
                 live,
@@ -368,13 +442,28 @@ impl Backlog {
                     self.wait_for(key, on, need);
                 }
             }
+            Outcome::Deferred { wrote } => {
+                entry.count_write(wrote, now);
+                // Of another state, or of what changed meanwhile, nothing is known yet.
+                if !is_replaced && !look_again {
+                    entry.defer();
+                }
+                self.bytes += entry.waiting_bytes();
+                if let WorkKey::Workload(object) = key {
+                    self.cursor.failed(object);
+                }
+                self.make_ready(key, now);
+            }
             Outcome::Trouble(trouble) => {
                 if let WorkKey::Workload(object) = key {
                     self.cursor.failed(object);
                 }
                 let is_forgotten =
                     trouble.kind == TroubleKind::Quarantined && is_planted(Bug::QuarantineForgets);
-                let retry_at = (!is_replaced).then(|| entry.fail(trouble, now, jitter));
+                let mut retry_at = (!is_replaced).then(|| entry.fail(trouble, now, jitter));
+                if retry_at.is_some() && is_retried {
+                    retry_at = entry.hurry(now);
+                }
                 self.bytes += entry.waiting_bytes();
                 match retry_at {
                     None => self.make_ready(key, now),
@@ -388,7 +477,14 @@ impl Backlog {
 
     /// Forgets objects that have been gone since before `before`.
     pub fn forget_gone(&mut self, before: Moment) {
-        self.entries.retain(|_, entry| !entry.is_gone_since(before));
+        let workloads = &mut self.workloads;
+        self.entries.retain(|key, entry| {
+            let is_gone = entry.is_gone_since(before);
+            if let (true, WorkKey::Workload(key)) = (is_gone, key) {
+                workloads.forget(key);
+            }
+            !is_gone
+        });
     }
 
     /// Forgets shared objects that nobody needs and that nothing is to be done about.

@@ -17,6 +17,7 @@ mod tests;
 use std::sync::Arc;
 
 pub use adopt::adopted;
+pub(crate) use compare::own_part;
 pub use difference::{Difference, DifferenceKind};
 pub use explain::{Attributed, Explanation, explain, owners_of};
 pub use foreign::Foreign;
@@ -281,12 +282,18 @@ fn is_headless(service: &Value) -> bool {
     service.pointer("/spec/clusterIP").and_then(Value::as_str) == Some("None")
 }
 
-/// Whether a live object, as a tree, differs from what is rendered at this path or below it.
-pub(crate) fn differs_below(rendered: &Rendered, live: &Value, path: &str) -> bool {
-    let differences = compare::differences(rendered, live);
-    differences.iter().any(|difference| {
-        let below = difference.path.strip_prefix(path);
-        difference.path.is_empty()
-            || below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
-    })
+/// In what a live object, as a tree, differs from what is rendered at this path or below it.
+pub(crate) fn differences_below(rendered: &Rendered, live: &Value, path: &str) -> Vec<Difference> {
+    let mut differences = compare::differences(rendered, live);
+    differences.retain(|difference| {
+        difference.path.is_empty() || foreign::is_within(&difference.path, path)
+    });
+    differences
+}
+
+/// Whether somebody else owns something at this path or below it, where only krane may.
+pub(crate) fn is_foreign_below(resource: Resource, live: &Value, path: &str) -> bool {
+    let foreign = foreign::foreign(resource, live);
+    let mut paths = foreign.iter().flat_map(|foreign| &foreign.paths);
+    paths.any(|found| foreign::is_within(found, path))
 }

@@ -16,6 +16,7 @@ mod tests;
 mod validation;
 mod watches;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use origin::is_from_state;
@@ -31,10 +32,24 @@ use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::pod::PodDigest;
 use crate::report::Report;
 use crate::scheduler::{self, Origin};
+use crate::secrets::WorkloadIdentity;
 
 /// Value of [`crate::labels::RENDERER_ANNOTATION`]: raised whenever the same state renders
 /// differently.
-pub const RENDERER: &str = "1";
+pub const RENDERER: &str = "2";
+
+/// What of the pod template of a live Deployment may stay as another renderer made it (D44): its
+/// pods would roll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Keep {
+    /// Nothing: its turn has come.
+    Nothing,
+    /// What is exactly an earlier form. That is all that can be known once krane has taken over
+    /// fields of others: what they wrote there looks like krane's own.
+    EarlierForm,
+    /// Also what was rendered from an equal state.
+    EqualState,
+}
 
 /// A validated desired state of any kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +96,11 @@ trait WantedKind {
         Origin::ControlPlane
     }
 
+    /// Whose secrets its pods get; `None` for what gets none.
+    fn workload_identity(&self) -> Option<WorkloadIdentity> {
+        None
+    }
+
     /// Pods wanted, at least; `None` for what has no pods.
     fn replicas(&self) -> Option<u32> {
         None
@@ -90,7 +110,23 @@ trait WantedKind {
     fn reference(&self) -> ObjectRef;
 
     /// The primary object, given what is live in its place.
-    fn render(&self, rules: &Rules, live: Option<&LiveObject>) -> Rendered;
+    fn render(&self, rules: &Rules, live: Option<&LiveObject>, keep: Keep) -> Rendered;
+
+    /// See [`Desired::render_unsure`].
+    fn render_unsure(
+        &self,
+        rules: &Rules,
+        live: Option<&LiveObject>,
+        keep: Keep,
+        _unknown: &BTreeSet<Resource>,
+    ) -> Rendered {
+        self.render(rules, live, keep)
+    }
+
+    /// The kinds of what hangs on the primary object.
+    fn dependant_kinds(&self) -> &'static [Resource] {
+        &[]
+    }
 
     /// See [`Desired::dependants`].
     fn dependants(&self, _rules: &Rules, _owner: &LiveObject) -> Vec<Rendered> {
@@ -143,9 +179,34 @@ impl Desired {
         self.kind().reference()
     }
 
-    /// The primary object, given what is live in its place.
+    /// The primary object, given what is live in its place. A pod template that differs in form
+    /// alone is kept where its pods would roll.
     pub fn render(&self, rules: &Rules, live: Option<&LiveObject>) -> Rendered {
-        self.kind().render(rules, live)
+        self.render_keeping(rules, live, Keep::EqualState)
+    }
+
+    /// The same, with a say in what is kept.
+    pub fn render_keeping(&self, rules: &Rules, live: Option<&LiveObject>, keep: Keep) -> Rendered {
+        self.kind().render(rules, live, keep)
+    }
+
+    /// [`Self::render_keeping`], while these kinds may not be listed: what their objects may decide is left
+    /// to them (D38b).
+    pub fn render_unsure(
+        &self,
+        rules: &Rules,
+        live: Option<&LiveObject>,
+        keep: Keep,
+        unknown: &BTreeSet<Resource>,
+    ) -> Rendered {
+        self.kind().render_unsure(rules, live, keep, unknown)
+    }
+
+    /// The first of these kinds, none of which may be listed, that has to be known before anything
+    /// of this state is written. What it shares with others is in [`Self::needs`].
+    pub fn blocked_by(&self, rules: &Rules, unknown: &BTreeSet<Resource>) -> Option<Resource> {
+        let kinds = self.kind().dependant_kinds();
+        first_needed(kinds.iter().copied(), rules, unknown)
     }
 
     /// The objects that hang on the live primary one, in the order in which they are applied.
@@ -162,6 +223,11 @@ impl Desired {
     /// What it contributes to the shared objects of its namespace.
     pub fn member(&self) -> Member {
         self.kind().member().of(self.kind().origin())
+    }
+
+    /// Whose secrets its pods get (D50); `None` for what gets none.
+    pub fn workload_identity(&self) -> Option<WorkloadIdentity> {
+        self.kind().workload_identity()
     }
 
     /// What was wrong with the message without making it invalid.
@@ -222,6 +288,11 @@ trait LiveKind: Sync {
         false
     }
 
+    /// Whether every pod wanted runs the live template and is available.
+    fn is_rolled_out(&self, _live: &LiveObject) -> bool {
+        true
+    }
+
     /// What to report; `None` when nothing ever is.
     fn observe(
         &self,
@@ -280,6 +351,23 @@ impl Controller {
         live_kind(self).deleted_first(key)
     }
 
+    /// The first of these kinds, none of which may be listed, that has to be known before a workload
+    /// is deleted: nobody would see what it leaves behind.
+    pub fn delete_blocked_by(
+        self,
+        key: &ObjectKey,
+        rules: &Rules,
+        unknown: &BTreeSet<Resource>,
+    ) -> Option<Resource> {
+        let parts = self.deleted_first(key);
+        first_needed(parts.iter().map(|part| part.resource), rules, unknown)
+    }
+
+    /// Whether nothing at all can be decided or reported without this kind (D38b).
+    pub fn is_essential(self, resource: Resource) -> bool {
+        resource == self.primary() || resource == Resource::Pod
+    }
+
     /// What names a live workload as the owner of pods.
     pub fn owner(self, live: &LiveObject) -> Option<Arc<str>> {
         live_kind(self).owner(live)
@@ -297,11 +385,26 @@ impl Controller {
     }
 }
 
+fn first_needed(
+    kinds: impl IntoIterator<Item = Resource>,
+    rules: &Rules,
+    unknown: &BTreeSet<Resource>,
+) -> Option<Resource> {
+    let mut kinds = kinds.into_iter();
+    kinds.find(|kind| unknown.contains(kind) && !may_lack(*kind, rules))
+}
+
 /// The control-plane id of a live object; `None` when its label is absent or empty, and then
 /// nobody is asked or told about the object (D15).
 pub fn question_id(controller: Controller, live: &LiveObject) -> Option<Arc<str>> {
     let label = live_kind(controller).id_label();
     live.label(label).filter(|id| !id.is_empty()).map(Arc::from)
+}
+
+/// Whether every pod of a live workload runs its template and is available; of what rolls no pods
+/// that is always so.
+pub fn is_rolled_out(controller: Controller, live: &LiveObject) -> bool {
+    live_kind(controller).is_rolled_out(live)
 }
 
 /// What to report about a live object with these pods; `None` where nothing ever is. Pods of other

@@ -36,6 +36,8 @@ pub const READINESS_ID: &str = "unkey.com/readiness.id";
 pub const TEMPLATE_ANNOTATION: &str = "krane.unkey.com/template";
 /// On every object krane writes: raised when the same state renders differently.
 pub const RENDERER_ANNOTATION: &str = "krane.unkey.com/renderer";
+/// On a Deployment itself: hash of the fields of the state that its pod template was rendered from.
+pub const STATE_ANNOTATION: &str = "krane.unkey.com/state";
 /// On a live object: krane repairs and applies nothing until this RFC 3339 moment.
 pub const HOLD_ANNOTATION: &str = "krane.unkey.com/hold";
 

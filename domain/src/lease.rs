@@ -140,12 +140,19 @@ struct Seen {
 }
 
 /// One process in the election.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says something else of what was seen"
+)]
 #[derive(Clone, Debug)]
 pub struct Elector {
     identity: Arc<str>,
     timing: Timing,
     seen: Option<Seen>,
     is_doubtful: bool,
+    /// Whether another one held it since this process did: a record that names this process again
+    /// comes from a backup, and that other one may not know yet.
+    is_displaced: bool,
     /// Whether nobody knows what became of the last write.
     is_unsure: bool,
     /// Whether the next request follows at once.
@@ -163,6 +170,7 @@ impl Elector {
             timing,
             seen: None,
             is_doubtful: false,
+            is_displaced: false,
             is_unsure: false,
             is_urgent: true,
             conflicts: 0,
@@ -197,7 +205,7 @@ impl Elector {
             _ if !is_free => Move::Look,
             None => Move::Create(self.claim(0, true)),
             Some(record) => {
-                let is_new = !self.is_own(record);
+                let is_new = !self.is_mine(record);
                 let transitions = if is_new {
                     next_transition(record.transitions)
                 } else {
@@ -226,7 +234,13 @@ impl Elector {
     /// The Lease was read.
     pub fn read(&mut self, record: Option<Record>, now: Moment) {
         self.is_doubtful = false;
-        self.is_unsure = false;
+        // A write of which nobody knows what became of it is what makes it ours again.
+        let is_unsure = std::mem::take(&mut self.is_unsure);
+        match record.as_ref() {
+            Some(record) if self.is_own(record) => self.is_displaced &= !is_unsure,
+            Some(record) if record.holder.is_some() => self.is_displaced = true,
+            Some(_) | None => {}
+        }
         self.see(record, now);
         self.is_urgent = self.free_at().is_none_or(|at| at <= now);
         if !self.is_urgent {
@@ -252,6 +266,7 @@ impl Elector {
         self.conflicts = 0;
         self.is_unsure = false;
         if self.is_own(&record) {
+            self.is_displaced = false;
             let granted_at = if is_planted(Bug::RenewalCountsFromItsAnswer) {
                 now
             } else {
@@ -280,11 +295,17 @@ impl Elector {
         }
     }
 
+    /// The cluster was restored from a backup: versions count from there again, so that the one that
+    /// is known may be another record's. It is read before the next write.
+    pub fn mistrust(&mut self) {
+        self.is_doubtful = true;
+    }
+
     /// Gives up the right to write, and gives the Lease back if it is ours: from now on the
     /// caller must not write any more.
     pub fn release(&mut self) -> Option<Move> {
         self.tenure = None;
-        let record = self.record().filter(|record| self.is_own(record))?;
+        let record = self.record().filter(|record| self.is_mine(record))?;
         if self.is_doubtful {
             return Some(Move::Look);
         }
@@ -300,7 +321,7 @@ impl Elector {
 
     fn see(&mut self, record: Option<Record>, now: Moment) {
         let tenure = self.tenure.take();
-        let own = record.as_ref().filter(|record| self.is_own(record));
+        let own = record.as_ref().filter(|record| self.is_mine(record));
         self.tenure = tenure.filter(|tenure| own.is_some_and(|own| own.term() == tenure.term));
         if let Some(seen) = &self.seen
             && seen.record == record
@@ -329,7 +350,7 @@ impl Elector {
 
     /// How long this record has to stay as it is before it may be taken.
     fn wait(&self, record: &Record) -> Option<Duration> {
-        if self.is_own(record) {
+        if self.is_mine(record) {
             return None;
         }
         if is_planted(Bug::LeaseTakenTooSoon) {
@@ -345,6 +366,11 @@ impl Elector {
 
     fn is_own(&self, record: &Record) -> bool {
         record.holder.as_ref() == Some(&self.identity)
+    }
+
+    /// Whether it is held by this process, as far as anybody can know.
+    fn is_mine(&self, record: &Record) -> bool {
+        self.is_own(record) && !self.is_displaced
     }
 
     fn claim(&self, transitions: u32, is_new: bool) -> Claim {

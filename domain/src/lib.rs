@@ -38,7 +38,7 @@ mod rfc3339;
 pub mod scheduler;
 pub mod secret;
 pub mod secrets;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(test, debug_assertions))]
 pub mod testing;
 pub mod trace;
 pub mod upgrades;

@@ -171,6 +171,9 @@ pub struct Rendered {
     /// The live version that went into the body, when one did: the apply may meet no other, or it
     /// would undo what happened since. Absent for a body that stands for itself.
     pub made_for: Option<u64>,
+    /// Whether a pod template in it is not what this krane renders, but kept as it runs until its
+    /// turn to roll comes (D44).
+    pub keeps_template: bool,
 }
 
 impl Rendered {
@@ -180,6 +183,7 @@ impl Rendered {
             reference,
             body,
             made_for: None,
+            keeps_template: false,
         }
     }
 }

@@ -28,6 +28,25 @@ pub enum Delivery {
     Refused,
 }
 
+/// One send of a report. Its end names it, so that a late answer of an earlier send cannot finish
+/// a later one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendId {
+    name: Arc<str>,
+    number: u64,
+}
+
+/// A report to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sending {
+    /// Which send it is.
+    pub id: SendId,
+    /// What is sent.
+    pub report: Report,
+    /// Since when it is true.
+    pub since: Moment,
+}
+
 /// What the control plane was told of an object, and what it is to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
@@ -49,6 +68,8 @@ pub struct Outbox {
     entries: BTreeMap<Arc<str>, Entry>,
     due: BTreeSet<(Moment, Arc<str>)>,
     in_flight: usize,
+    /// Sends so far.
+    sends: u64,
 }
 
 #[derive(Debug)]
@@ -66,8 +87,12 @@ struct Entry {
 enum Phase {
     Quiet,
     Due(Moment),
-    /// The report in flight; a newer one may be wanted meanwhile.
-    InFlight(Report),
+    InFlight {
+        /// The send whose end counts.
+        number: u64,
+        /// What it says; something newer may be wanted meanwhile.
+        sent: Report,
+    },
 }
 
 impl Outbox {
@@ -95,7 +120,7 @@ impl Outbox {
         entry.wanted_since = now;
         entry.refusals = 0;
         match entry.phase {
-            Phase::InFlight(_) => {}
+            Phase::InFlight { .. } => {}
             Phase::Quiet if entry.delivered.as_ref() == Some(&entry.wanted) => {}
             Phase::Quiet | Phase::Due(_) => self.schedule(&name, at),
         }
@@ -109,29 +134,48 @@ impl Outbox {
         self.observe(Report::Gone { key, id }, now, now);
     }
 
-    /// The next report to send, with the moment it became true.
-    pub fn next(&mut self, now: Moment) -> Option<(Report, Moment)> {
+    /// The next report to send.
+    pub fn next(&mut self, now: Moment) -> Option<Sending> {
         let (_, name) = self.due.first().filter(|(at, _)| *at <= now).cloned()?;
         self.leave_due(&name);
         let entry = self.entries.get_mut(&name)?;
-        entry.phase = Phase::InFlight(entry.wanted.clone());
+        self.sends += 1;
+        entry.phase = Phase::InFlight {
+            number: self.sends,
+            sent: entry.wanted.clone(),
+        };
         self.in_flight += 1;
-        Some((entry.wanted.clone(), entry.wanted_since))
+        Some(Sending {
+            id: SendId {
+                name,
+                number: self.sends,
+            },
+            report: entry.wanted.clone(),
+            since: entry.wanted_since,
+        })
     }
 
-    /// A delivery ended. After an unreachable control plane the report is due at `retry_at`.
+    /// Whether this send was neither finished nor abandoned.
+    pub fn is_in_flight(&self, id: &SendId) -> bool {
+        let entry = self.entries.get(&id.name);
+        entry.is_some_and(|entry| entry.is_in_flight(id))
+    }
+
+    /// A send ended. After an unreachable control plane the report is due at `retry_at`. The end of
+    /// a send that is not in flight changes nothing: it was abandoned, and a later one may be out.
     pub fn finish(
         &mut self,
-        key: &ObjectKey,
+        id: &SendId,
         delivery: Delivery,
         now: Moment,
         retry_at: Moment,
         jitter: f64,
     ) {
-        let Some(entry) = self.entries.get_mut(&key.name) else {
+        let entry = self.entries.get_mut(&id.name);
+        let Some(entry) = entry.filter(|entry| entry.is_in_flight(id)) else {
             return;
         };
-        let Phase::InFlight(sent) = std::mem::replace(&mut entry.phase, Phase::Quiet) else {
+        let Phase::InFlight { sent, .. } = std::mem::replace(&mut entry.phase, Phase::Quiet) else {
             return;
         };
         self.in_flight -= 1;
@@ -156,7 +200,7 @@ impl Outbox {
             }
         };
         if let Some(at) = again_at {
-            self.schedule(&key.name, at);
+            self.schedule(&id.name, at);
         }
     }
 
@@ -165,7 +209,7 @@ impl Outbox {
         let quiet: Vec<ObjectKey> = self
             .entries
             .values()
-            .filter(|entry| !matches!(entry.phase, Phase::InFlight(_)))
+            .filter(|entry| !matches!(entry.phase, Phase::InFlight { .. }))
             .filter(|entry| entry.delivered.as_ref() != Some(&entry.wanted) || entry.is_live())
             .map(|entry| entry.wanted.key().clone())
             .collect();
@@ -175,12 +219,12 @@ impl Outbox {
         }
     }
 
-    /// Deliveries lost with their reporter are due again.
+    /// Sends lost with their reporter, or with their term, are due again; their ends no longer count.
     pub fn abandon(&mut self, now: Moment) {
         let lost: Vec<Arc<str>> = self
             .entries
             .iter()
-            .filter(|(_, entry)| matches!(entry.phase, Phase::InFlight(_)))
+            .filter(|(_, entry)| matches!(entry.phase, Phase::InFlight { .. }))
             .map(|(name, _)| Arc::clone(name))
             .collect();
         for name in lost {
@@ -260,6 +304,10 @@ impl Outbox {
 impl Entry {
     fn is_live(&self) -> bool {
         !self.wanted.is_gone()
+    }
+
+    fn is_in_flight(&self, id: &SendId) -> bool {
+        matches!(self.phase, Phase::InFlight { number, .. } if number == id.number)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Defects on purpose, for tests that prove that the tests would find them.
 //!
-//! Without the feature `planted-bugs` none can be switched on and the questions cost nothing. A
+//! In a release build none can be switched on and the questions cost nothing. A
 //! switch belongs to one thread, so that runs side by side do not disturb each other.
 
 /// A defect that somebody could introduce.
@@ -63,7 +63,7 @@ pub enum Bug {
     RenewalCountsFromItsAnswer,
     /// A lease is taken over before its time has run out.
     LeaseTakenTooSoon,
-    /// A lane writes on in the term after its own.
+    /// A lane writes on in the term after its own: neither is it ended with its term, nor does it look.
     WritesWithoutALook,
 }
 
@@ -106,25 +106,25 @@ impl Bug {
     ];
 }
 
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 thread_local! {
     static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
 }
 
 /// Switches one defect on, on this thread, and the one before off.
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 pub fn plant(bug: Option<Bug>) {
     PLANTED.set(bug);
 }
 
 /// Whether this defect is switched on.
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 pub fn is_planted(bug: Bug) -> bool {
     PLANTED.get() == Some(bug)
 }
 
 /// Whether this defect is switched on.
-#[cfg(not(feature = "planted-bugs"))]
+#[cfg(not(debug_assertions))]
 pub const fn is_planted(_bug: Bug) -> bool {
     false
 }

@@ -60,6 +60,13 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
+impl Refusal {
+    /// Whether krane lacks the permission, as opposed to being refused for what it wants (D38b).
+    pub fn is_forbidden(&self) -> bool {
+        self.class == RefusalClass::Configuration && self.code == 403
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.code {

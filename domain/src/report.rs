@@ -47,6 +47,35 @@ impl Report {
         }
     }
 
+    /// The same object without anything that runs.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        match self {
+            Self::Instances { key, .. } => Self::Instances {
+                key: key.clone(),
+                instances: Vec::new(),
+            },
+            Self::Health {
+                key,
+                id,
+                health: Health::Healthy | Health::Unhealthy,
+                ..
+            } => Self::Health {
+                key: key.clone(),
+                id: Arc::clone(id),
+                available: 0,
+                health: Health::Unhealthy,
+                running_image: String::new(),
+            },
+            // Of one that is paused nothing ran.
+            Self::Health {
+                health: Health::Paused,
+                ..
+            }
+            | Self::Gone { .. } => self.clone(),
+        }
+    }
+
     /// Whether it says that the object is gone.
     pub const fn is_gone(&self) -> bool {
         matches!(self, Self::Gone { .. })

@@ -2,19 +2,22 @@
 //!
 //! A request comes with a ServiceAccount token. The API server says whose it is ([`Review`]);
 //! what it says must name one pod that is alive now, and that pod must be of the deployment and
-//! environment that the request names and have been started with the very blob that it sends.
+//! environment that the request names and have been started with the very blob that it sends. What
+//! the pod says of itself is compared with the desired states ([`DesiredWorkloads`]).
 
 mod blob;
 mod identity;
 mod pod;
 #[cfg(test)]
 mod tests;
+mod workloads;
 
 use std::fmt;
 
 pub use blob::{MalformedBlob, parse_blob};
 pub use identity::{Identity, Review, identify};
 pub use pod::{Claim, ControllerOwner, PodIdentity, Proof, UndecodablePod, is_same_pod, prove};
+pub use workloads::{DesiredWorkloads, Named, Ownership, PodOrigin, Unproved, WorkloadIdentity};
 
 /// Why a request is not answered with secrets. All of them look alike from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,13 +52,17 @@ pub enum Denial {
     AnotherDeployment,
     /// The pod is of another environment than the request names.
     AnotherEnvironment,
+    /// Its ReplicaSet is of another environment than the pod: the template was changed.
+    OwnerOfAnotherEnvironment,
+    /// No desired state of the deployment names the pod's namespace, workspace and environment.
+    NotDesired,
     /// The pod was started with another blob.
     AnotherBlob,
 }
 
 impl Denial {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::TooLarge,
         Self::NoToken,
         Self::NotAuthenticated,
@@ -71,6 +78,8 @@ impl Denial {
         Self::NotOfAReplicaSet,
         Self::AnotherDeployment,
         Self::AnotherEnvironment,
+        Self::OwnerOfAnotherEnvironment,
+        Self::NotDesired,
         Self::AnotherBlob,
     ];
 
@@ -92,6 +101,8 @@ impl Denial {
             Self::NotOfAReplicaSet => "not_of_a_replica_set",
             Self::AnotherDeployment => "another_deployment",
             Self::AnotherEnvironment => "another_environment",
+            Self::OwnerOfAnotherEnvironment => "owner_of_another_environment",
+            Self::NotDesired => "not_desired",
             Self::AnotherBlob => "another_blob",
         }
     }
@@ -115,6 +126,12 @@ impl fmt::Display for Denial {
             Self::NotOfAReplicaSet => "no ReplicaSet of krane for the deployment controls the pod",
             Self::AnotherDeployment => "the token's pod is of another deployment",
             Self::AnotherEnvironment => "the token's pod is of another environment",
+            Self::OwnerOfAnotherEnvironment => {
+                "the pod's ReplicaSet is of another environment than the pod"
+            }
+            Self::NotDesired => {
+                "no desired state of the deployment names the pod's namespace, workspace and environment"
+            }
             Self::AnotherBlob => "the token's pod was started with other secrets",
         })
     }

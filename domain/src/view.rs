@@ -1,20 +1,24 @@
 //! What is in the cluster, as one controller's watches tell it.
 //!
-//! Fed by lists, watch events and the answers to our own writes. An older view of an object never
-//! replaces a newer one, and an object that was deleted does not come back through a late answer.
+//! Fed by lists, watch events and the answers to our own writes. Of events and answers, an older one
+//! never replaces a newer one, and an object that was deleted does not come back through a late
+//! answer. A complete list replaces everything of its kind, whatever the versions: in a cluster that
+//! was restored from a backup they are lower than before (D43).
 
+mod listing;
+mod read;
 mod removed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::ids::{Controller, ObjectKey, SharedKey, WorkKey};
-use crate::kinds::{self, Member};
+use crate::ids::{Controller, ObjectKey, WorkKey};
+use crate::kinds;
 use crate::members::Members;
 use crate::object::{LiveObject, ObjectRef, Resource};
 use crate::planted::{Bug, is_planted};
 use crate::pod::PodDigest;
-use crate::scheduler::is_marked;
+use listing::Listings;
 use removed::RemovedUids;
 
 /// The version of an object that was deleted: nothing that is said of it can be newer.
@@ -32,6 +36,8 @@ pub struct View {
     pods: BTreeMap<ObjectKey, Arc<PodDigest>>,
     pods_by_owner: BTreeMap<Arc<str>, BTreeSet<ObjectKey>>,
     removed: RemovedUids,
+    unknown: BTreeSet<Resource>,
+    listings: Listings,
 }
 
 /// What a change of the view calls for.
@@ -64,6 +70,8 @@ impl View {
             pods: BTreeMap::new(),
             pods_by_owner: BTreeMap::new(),
             removed: RemovedUids::default(),
+            unknown: BTreeSet::new(),
+            listings: Listings::default(),
         }
     }
 
@@ -72,27 +80,60 @@ impl View {
         self.controller
     }
 
-    /// An object as seen by a list, a watch or an answer to a write.
+    /// Kinds that may not be listed: neither listed nor empty. What is held of them is of the past.
+    pub const fn unknown(&self) -> &BTreeSet<Resource> {
+        &self.unknown
+    }
+
+    /// Whether this kind may not be listed.
+    pub fn is_unknown(&self, resource: Resource) -> bool {
+        self.unknown.contains(&resource)
+    }
+
+    /// This kind may not be listed, or may be again. Returns whether that is news.
+    pub fn set_unknown(&mut self, resource: Resource, is_unknown: bool) -> bool {
+        if is_unknown {
+            self.unknown.insert(resource)
+        } else {
+            self.unknown.remove(&resource)
+        }
+    }
+
+    /// Whether a kind is unknown without which nothing can be decided or reported at all.
+    pub fn is_blind(&self) -> bool {
+        let mut unknown = self.unknown.iter();
+        unknown.any(|resource| self.controller.is_essential(*resource))
+    }
+
+    /// An object as seen by a watch, a read or an answer to a write.
     pub fn insert(&mut self, live: impl Into<Arc<LiveObject>>) -> Effects {
         let live = live.into();
-        let mut effects = Effects::default();
         if self.removed.hides(&live.uid, live.resource_version) {
-            return effects;
+            return Effects::default();
         }
+        let known = self.objects.get(&live.reference);
+        if known.is_some_and(|known| known.resource_version >= live.resource_version) {
+            return Effects::default();
+        }
+        self.listings.shown(live.reference.resource, &live.uid);
+        self.put(live)
+    }
+
+    /// The object is as shown now, whatever was known of it.
+    fn put(&mut self, live: Arc<LiveObject>) -> Effects {
+        let mut effects = Effects::default();
         if !live.is_ours() && self.was_or_is_ours(&live) {
             // A watch that does not select by our label shows how it went. It is treated as by
             // those that do: as gone from sight, and still ours.
             effects.merge(self.remove(&live.reference, &live.uid, live.resource_version));
             self.removed
                 .insert(Arc::clone(&live.uid), live.resource_version);
+            self.listings.left(live.reference.resource, &live.uid);
             return effects;
         }
         // It only lost our label for a while.
         self.removed.restore(&live.uid);
         let known = self.objects.get(&live.reference);
-        if known.is_some_and(|known| known.resource_version >= live.resource_version) {
-            return effects;
-        }
         let is_news = known.is_none_or(|known| {
             known.uid != live.uid
                 || known.fingerprint != live.fingerprint
@@ -125,6 +166,7 @@ impl View {
     pub fn mark_leaving(&mut self, reference: &ObjectRef, uid: &str) {
         let live = self.objects.get_mut(reference);
         if let Some(live) = live.filter(|live| *live.uid == *uid) {
+            self.listings.shown(reference.resource, &live.uid);
             Arc::make_mut(live).is_terminating = true;
         }
     }
@@ -143,6 +185,7 @@ impl View {
         };
         self.objects.remove(reference);
         self.removed.insert(Arc::clone(&live.uid), version);
+        self.listings.left(reference.resource, &live.uid);
         self.note(&live, &mut effects);
         if reference.resource == self.primary {
             let key = reference.key();
@@ -178,7 +221,10 @@ impl View {
             return Effects::default();
         };
         let before = known.resource_version.saturating_sub(1);
-        self.remove(reference, &known.uid, before)
+        let effects = self.remove(reference, &known.uid, before);
+        // A list that shows it may be newer than that server.
+        self.listings.doubted(reference.resource, &known.uid);
+        effects
     }
 
     /// Whether this uid was an object of ours until a watch no longer showed it. If it still
@@ -192,15 +238,20 @@ impl View {
         self.removed.restore(uid);
     }
 
-    /// A pod as seen by a list or a watch.
+    /// A pod as seen by a watch.
     pub fn insert_pod(&mut self, pod: PodDigest) -> Effects {
-        let key = ObjectKey::new(Arc::clone(&pod.namespace), Arc::clone(&pod.name));
-        let known = self.pods.get(&key);
+        let known = self.pods.get(&key_of(&pod));
         if known.is_some_and(|known| {
             known.uid == pod.uid && known.resource_version >= pod.resource_version
         }) {
             return Effects::default();
         }
+        self.listings.shown(Resource::Pod, &pod.uid);
+        self.put_pod(pod)
+    }
+
+    fn put_pod(&mut self, pod: PodDigest) -> Effects {
+        let key = key_of(&pod);
         let mut effects = self.forget_pod(&key);
         if let Some(owner) = self.controller.pod_owner(&pod) {
             effects.observe.extend(self.owners.get(&owner).cloned());
@@ -217,49 +268,85 @@ impl View {
     pub fn remove_pod(&mut self, namespace: &str, name: &str, uid: &str) -> Effects {
         let key = ObjectKey::new(namespace, name);
         if self.pods.get(&key).is_some_and(|pod| *pod.uid == *uid) {
+            self.listings.left(Resource::Pod, uid);
             self.forget_pod(&key)
         } else {
             Effects::default()
         }
     }
 
-    /// Objects of this kind that a complete list at `resource_version` does not hold are gone,
-    /// though nobody said so. Those written after the list was taken are kept.
-    pub fn retain_listed(
+    /// A complete list of this kind is asked for now. What is shown of the kind from here on is
+    /// newer than the list.
+    pub fn list_begins(&mut self, resource: Resource) {
+        self.listings.begin(resource);
+    }
+
+    /// A complete list replaces what is known of its kind, whatever the versions: its own only says
+    /// up to where news of what it lacks is old. Kept is what was shown after it was asked for.
+    pub fn replace(
         &mut self,
         resource: Resource,
-        listed: &BTreeSet<Arc<str>>,
-        resource_version: u64,
+        listed: Vec<LiveObject>,
+        version: u64,
     ) -> Effects {
+        let listing = self.listings.end(resource);
         let mut effects = Effects::default();
-        if is_planted(Bug::RelistKeepsGone) {
-            return effects;
-        }
-        if resource == Resource::Pod {
-            let gone: Vec<ObjectKey> = self
-                .pods
-                .iter()
-                .filter(|(_, pod)| !listed.contains(&pod.uid))
-                .filter(|(_, pod)| pod.resource_version <= resource_version)
-                .map(|(key, _)| key.clone())
-                .collect();
-            for key in gone {
-                effects.merge(self.forget_pod(&key));
-            }
-            return effects;
-        }
+        let uids: BTreeSet<&str> = listed.iter().map(|live| &*live.uid).collect();
         let gone: Vec<Arc<LiveObject>> = self
             .objects
             .values()
             .filter(|live| live.reference.resource == resource)
-            .filter(|live| !listed.contains(&live.uid))
-            .filter(|live| live.resource_version <= resource_version)
+            .filter(|live| !uids.contains(&*live.uid) && !listing.has_shown(&live.uid))
+            .filter(|_| !is_planted(Bug::RelistKeepsGone))
             .cloned()
             .collect();
         for live in gone {
-            effects.merge(self.remove(&live.reference, &live.uid, resource_version));
+            effects.merge(self.remove(&live.reference, &live.uid, version));
+        }
+        for live in listed {
+            let known = self.objects.get(&live.reference);
+            let is_old = known.is_some_and(|known| {
+                listing.has_shown(&known.uid) && known.resource_version >= live.resource_version
+            });
+            let is_known = known.is_some_and(|known| **known == live);
+            if !is_old && !is_known && !listing.has_left(&live.uid) {
+                effects.merge(self.put(Arc::new(live)));
+            }
         }
         effects
+    }
+
+    /// The same of pods.
+    pub fn replace_pods(&mut self, listed: Vec<PodDigest>) -> Effects {
+        let listing = self.listings.end(Resource::Pod);
+        let mut effects = Effects::default();
+        let uids: BTreeSet<&str> = listed.iter().map(|pod| &*pod.uid).collect();
+        let gone: Vec<ObjectKey> = self
+            .pods
+            .iter()
+            .filter(|(_, pod)| !uids.contains(&*pod.uid) && !listing.has_shown(&pod.uid))
+            .filter(|_| !is_planted(Bug::RelistKeepsGone))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in gone {
+            effects.merge(self.forget_pod(&key));
+        }
+        for pod in listed {
+            let known = self.pods.get(&key_of(&pod));
+            let is_old = known.is_some_and(|known| {
+                listing.has_shown(&known.uid) && known.resource_version >= pod.resource_version
+            });
+            let is_known = known.is_some_and(|known| **known == pod);
+            if !is_old && !is_known && !listing.has_left(&pod.uid) {
+                effects.merge(self.put_pod(pod));
+            }
+        }
+        effects
+    }
+
+    /// The cluster was restored from a backup: what is gone may be back, with versions of before.
+    pub fn forget_removed(&mut self) {
+        self.removed = RemovedUids::default();
     }
 
     fn note(&self, live: &LiveObject, effects: &mut Effects) {
@@ -308,117 +395,10 @@ impl View {
         }
         effects
     }
+}
 
-    /// The live object, if there is one.
-    pub fn get(&self, reference: &ObjectRef) -> Option<&Arc<LiveObject>> {
-        self.objects.get(reference)
-    }
-
-    /// The live workload of this key, if there is one.
-    pub fn workload(&self, key: &ObjectKey) -> Option<&Arc<LiveObject>> {
-        let reference = ObjectRef::new(
-            self.primary,
-            Arc::clone(&key.namespace),
-            Arc::clone(&key.name),
-        );
-        self.objects.get(&reference)
-    }
-
-    /// All live workloads.
-    pub fn workloads(&self) -> impl Iterator<Item = &Arc<LiveObject>> {
-        self.objects
-            .values()
-            .filter(|live| live.reference.resource == self.primary)
-    }
-
-    /// Every object with a control-plane id that the control plane may be asked about: all
-    /// workloads, and what is left of those that are gone. What the scheduler wants is unknown to
-    /// the control plane (D32).
-    pub fn questions(&self) -> BTreeMap<ObjectKey, Arc<str>> {
-        let mut questions = BTreeMap::new();
-        let may_ask = |live: &&Arc<LiveObject>| !live.is_terminating && !is_marked(live);
-        for live in self.objects.values().filter(may_ask) {
-            let Some(key) = self.workload_of(live) else {
-                continue;
-            };
-            if let Some(id) = kinds::question_id(self.controller, live) {
-                if live.reference.resource == self.primary {
-                    questions.insert(key, id);
-                } else if self.workload(&key).is_none() {
-                    questions.entry(key).or_insert(id);
-                }
-            }
-        }
-        questions
-    }
-
-    /// Whether a workload, or something of it, is there.
-    pub fn has_any_of(&self, key: &ObjectKey) -> bool {
-        self.any_of(key).is_some()
-    }
-
-    /// The live workload, or else something of it that is left.
-    pub fn any_of(&self, key: &ObjectKey) -> Option<&Arc<LiveObject>> {
-        self.workload(key).or_else(|| {
-            let mut parts = self.controller.deleted_first(key).into_iter();
-            parts.find_map(|part| self.objects.get(&part))
-        })
-    }
-
-    /// The workload that a live object is, or is part of.
-    fn workload_of(&self, live: &LiveObject) -> Option<ObjectKey> {
-        if live.reference.resource == self.primary {
-            Some(live.reference.key())
-        } else {
-            self.controller.workload_of_dependant(live)
-        }
-    }
-
-    /// The pods of a live workload, by name.
-    pub fn pods_of(&self, live: &LiveObject) -> Vec<Arc<PodDigest>> {
-        let owner = self.controller.owner(live);
-        let keys = owner.and_then(|owner| self.pods_by_owner.get(&owner));
-        let pods = keys.into_iter().flatten();
-        pods.filter_map(|key| self.pods.get(key)).cloned().collect()
-    }
-
-    /// What live workloads contribute to a shared object.
-    pub fn members_of(&self, shared: &SharedKey) -> Vec<Member> {
-        self.members.of(shared).cloned().collect()
-    }
-
-    /// What live workloads contribute in one environment of a namespace.
-    pub fn members_in<'a>(
-        &'a self,
-        namespace: &Arc<str>,
-        environment: &Arc<str>,
-    ) -> impl Iterator<Item = &'a Member> + use<'a> {
-        self.members.in_environment(namespace, environment)
-    }
-
-    /// Namespaces that hold a workload of this name; more than one is a conflict, since reports
-    /// carry no namespace.
-    pub fn namespaces_with(&self, name: &str) -> impl Iterator<Item = &Arc<str>> {
-        self.namespaces_by_name.get(name).into_iter().flatten()
-    }
-
-    /// Names that more than one namespace holds.
-    pub fn name_conflicts(&self) -> usize {
-        self.namespaces_by_name
-            .values()
-            .filter(|namespaces| namespaces.len() > 1)
-            .count()
-    }
-
-    /// Objects and pods held.
-    pub fn len(&self) -> (usize, usize) {
-        (self.objects.len(), self.pods.len())
-    }
-
-    /// Whether nothing is held.
-    pub fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.pods.is_empty()
-    }
+fn key_of(pod: &PodDigest) -> ObjectKey {
+    ObjectKey::new(Arc::clone(&pod.namespace), Arc::clone(&pod.name))
 }
 
 #[cfg(test)]

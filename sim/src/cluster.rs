@@ -47,6 +47,7 @@ pub use deliveries::{Deliveries, Delivery};
 pub use leases::SimLeases;
 pub use options::{Options, Pace};
 pub use pods::Behaviour;
+pub use store::Backup;
 pub use tokens::{API_AUDIENCE, TokenIssuer};
 pub use view::Lag;
 

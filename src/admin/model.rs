@@ -11,6 +11,7 @@ mod lease;
 mod listing;
 mod log;
 mod object;
+mod secrets;
 mod time;
 mod tree;
 mod workloads;
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use krane_actors::events::Happening;
 use krane_actors::lease::Leadership;
 use krane_actors::operator::WRITES_OFF;
+use krane_actors::secrets::SecretsStatus;
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use serde::Serialize;
@@ -35,11 +37,13 @@ pub use lease::LeaseView;
 pub use listing::{ListQuery, Listing, PAGE, Sort};
 pub use log::LogView;
 pub use object::{ChainStep, DifferenceView, ForeignView, ObjectView, PartView};
+pub use secrets::{SecretsView, UnprovedView};
 pub use time::{Epoch, Stamp};
 pub use tree::{ActorView, ErrorView, MailboxView, TimingView};
 pub use workloads::{PodView, ReportView, WorkloadView};
 
 use crate::rpc::health::HealthView;
+use crate::settings::SecretFiles;
 use crate::telemetry::LogTail;
 
 /// How bad something is.
@@ -103,10 +107,14 @@ pub struct Sources {
     pub observes: bool,
     /// Whether this process is the one that writes.
     pub leadership: Leadership,
+    /// How pods that ask for their secrets are proved; nothing without a vault.
+    pub secrets: Option<SecretsStatus>,
     /// The wall clock when the board was made.
     pub epoch: Epoch,
     /// The last lines of the log.
     pub log: LogTail,
+    /// The files of secrets, with what the last look at each found.
+    pub files: SecretFiles,
 }
 
 /// Everything there is to see, at one moment.
@@ -185,6 +193,11 @@ impl Sources {
         let tree = tree::view(self, &controllers);
         let workloads = workloads::view(self);
         let events = events::view(self);
+        let files = self.files.unusable();
+        let files: Vec<_> = files
+            .into_iter()
+            .map(|file| (self.epoch.at(file.since), file))
+            .collect();
         let health = health::summary(&health::Inputs {
             now,
             api_server_back_at: self.board.api_server_back_at().map(|at| self.epoch.at(at)),
@@ -205,6 +218,11 @@ impl Sources {
                 health::Writing::Off
             },
             lease: LeaseView::of(&self.leadership, &self.epoch),
+            secrets: self
+                .secrets
+                .as_ref()
+                .map(|it| SecretsView::of(it, self.board.now())),
+            files: &files,
         });
         let broken = controllers.iter().flat_map(|it| &it.watches.broken);
         let blind_since = broken.map(|watch| watch.since).min();

@@ -13,6 +13,7 @@ use super::flags::SettingFlags;
 use super::output::{Output, Terminal};
 use crate::observe::Summary;
 use crate::rpc::bind::Listeners;
+use crate::rpc::bounds::raise_open_files;
 use crate::run::RunError;
 use crate::settings::{LoadInput, Loaded, Misspelt};
 use crate::telemetry;
@@ -164,6 +165,10 @@ async fn run(
         sentence: error.to_string(),
         help: "correct the observability settings".to_owned(),
     })?;
+    // The soft limit is often 1,024, for programs that krane is none of.
+    if let Err(error) = raise_open_files() {
+        tracing::warn!(%error, "the limit on open files stays as it is");
+    }
     for Misspelt { name, meant } in &misspelt {
         tracing::warn!(
             name,

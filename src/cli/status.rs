@@ -162,6 +162,25 @@ fn headline(health: &told::Health, now: Now) -> String {
             lease.role
         );
     }
+    if let Some(secrets) = &health.secrets {
+        let told::Secrets {
+            unproved_because,
+            unproved,
+        } = secrets;
+        let _ = match unproved_because {
+            None => writeln!(text, "  secrets: pods are compared with the desired state"),
+            Some(why) => writeln!(
+                text,
+                "  secrets: pods are not compared with the desired state: {why}"
+            ),
+        };
+        if *unproved > 0 {
+            let _ = writeln!(
+                text,
+                "  secrets: {unproved} given without that proof so far"
+            );
+        }
+    }
     for problem in &health.problems {
         let _ = writeln!(text, "\n{} {}", mark(&problem.level), problem.what);
         if let Some(since) = problem.since {
@@ -217,7 +236,13 @@ fn controllers_table(told: &told::Controllers, now: Now) -> String {
             stream,
             format!("{} of {}", it.cursor, it.newest),
             it.lag.to_string(),
-            format!("{} at work, {} queued", it.in_flight, it.queued),
+            match it.to_upgrade {
+                0 => format!("{} at work, {} queued", it.in_flight, it.queued),
+                more => format!(
+                    "{} at work, {} queued, {more} to upgrade",
+                    it.in_flight, it.queued
+                ),
+            },
             it.quarantined.saturating_sub(it.on_hold).to_string(),
             it.on_hold.to_string(),
             it.breaker.clone(),

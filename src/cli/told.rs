@@ -25,6 +25,8 @@ pub(super) struct Health {
     pub(super) problems: Vec<Problem>,
     pub(super) more: usize,
     pub(super) lease: Option<Lease>,
+    #[serde(default)]
+    pub(super) secrets: Option<Secrets>,
 }
 
 /// The clock of the krane that answers.
@@ -59,6 +61,12 @@ pub(super) struct Lease {
 }
 
 #[derive(Deserialize)]
+pub(super) struct Secrets {
+    pub(super) unproved_because: Option<String>,
+    pub(super) unproved: u64,
+}
+
+#[derive(Deserialize)]
 pub(super) struct Controllers {
     pub(super) controllers: Vec<Controller>,
 }
@@ -70,6 +78,8 @@ pub(super) struct Controller {
     pub(super) newest: u64,
     pub(super) lag: u64,
     pub(super) queued: usize,
+    #[serde(default)]
+    pub(super) to_upgrade: usize,
     pub(super) in_flight: usize,
     pub(super) quarantined: usize,
     #[serde(default)]

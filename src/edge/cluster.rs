@@ -19,6 +19,7 @@ mod list;
 mod metadata;
 mod reply;
 mod request;
+mod transport;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ pub use limits::{CallLimits, CallTimeouts};
 pub use metadata::{MetadataLister, ObjectMetadata};
 pub use reply::Reply;
 pub use request::{Call, Verb};
+pub use transport::Liveness;
 
 use reply::{json_problem, unreadable};
 use request::{lease_path, object_path, push_query};
@@ -213,6 +215,11 @@ impl Cluster for KubeCluster {
     }
 
     async fn list(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        list::list(&self.calls, spec).await
+    }
+
+    async fn list_anew(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        self.calls.reconnect().await?;
         list::list(&self.calls, spec).await
     }
 

@@ -107,9 +107,9 @@ fn unseen(memory: &mut Memory, may_upgrade: bool, now: Moment) -> Vec<String> {
     if retried > 0 {
         unseen.push(format!("{retried} objects are tried again"));
     }
-    let old = memory.upgrades.untried();
+    let old = memory.rolls.untried();
     if may_upgrade && old > 0 {
-        unseen.push(format!("{old} objects wait to be rendered anew"));
+        unseen.push(format!("{old} objects wait to roll their pods"));
     }
     unseen
 }

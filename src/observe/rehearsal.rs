@@ -38,6 +38,19 @@ impl Rehearsal {
         }
     }
 
+    /// A list as it would be after what was rehearsed.
+    fn rehearsed(&self, mut listed: Listed, spec: &WatchSpec) -> Listed {
+        listed.items.retain(|item| match item {
+            Item::Object(live) => {
+                self.answers.saw(live);
+                self.shadows.shows(live)
+            }
+            Item::Pod(_) => true,
+        });
+        listed.items.extend(self.shadows.added_to(spec));
+        listed
+    }
+
     async fn change(&self, object: &Rendered, uid: &str) -> Result<LiveObject, Refusal> {
         let reference = &object.reference;
         let what = Rehearsed::apply(object);
@@ -189,16 +202,13 @@ impl Cluster for Rehearsal {
     }
 
     async fn list(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
-        let mut listed = self.inner.list(spec).await?;
-        listed.items.retain(|item| match item {
-            Item::Object(live) => {
-                self.answers.saw(live);
-                self.shadows.shows(live)
-            }
-            Item::Pod(_) => true,
-        });
-        listed.items.extend(self.shadows.added_to(spec));
-        Ok(listed)
+        let listed = self.inner.list(spec).await?;
+        Ok(self.rehearsed(listed, spec))
+    }
+
+    async fn list_anew(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        let listed = self.inner.list_anew(spec).await?;
+        Ok(self.rehearsed(listed, spec))
     }
 
     async fn watch(

@@ -111,6 +111,10 @@ impl Cluster for Dry {
         })
     }
 
+    async fn list_anew(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        self.list(spec).await
+    }
+
     async fn watch(
         &self,
         _: &WatchSpec,

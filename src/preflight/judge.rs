@@ -141,6 +141,35 @@ pub(super) fn way(place: Place<'_>, reach: &Reach, now: i64) -> Vec<Finding> {
     findings
 }
 
+/// When krane gives pods their secrets though the desired states do not show whose they are (D50).
+pub(super) fn ownership(is_elected: bool, has_scheduler_calls: bool) -> Finding {
+    let mut when = vec!["until it has read the whole stream of deployments after a start"];
+    if is_elected {
+        when.push("on a standby (lease.enabled)");
+    }
+    if has_scheduler_calls {
+        when.push(
+            "for workloads of the Scheduler API from before a restart (scheduler.token), until the \
+             next call for them",
+        );
+    }
+    Finding::warn(
+        Group::Vault,
+        "vault.unproved",
+        "krane::check::unproved_secrets",
+        "not every pod that asks for secrets can be compared with the desired state",
+    )
+    .because(format!(
+        "{}, krane relies on labels and owners, which anyone can forge who may create ReplicaSets or \
+         pods in some namespace",
+        when.join("; ")
+    ))
+    .fix(
+        "let only trusted users and controllers create ReplicaSets and pods; alert on \
+         krane_secrets_unproved_total",
+    )
+}
+
 fn untrusted(place: Place<'_>, why: &TlsProblem) -> Finding {
     let Place { key, url, .. } = place;
     let authorities = match place.ca_key {

@@ -36,21 +36,22 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
 async fn is_krane(taken: &BindError, settings: &Settings) -> bool {
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let metrics = settings.observability.metrics.prometheus_port;
-    match (taken.key, settings.admin.listen) {
-        ("admin.listen", Some(listen)) => {
-            let ip = match listen.ip() {
-                ip if !ip.is_unspecified() => ip,
-                IpAddr::V4(_) => here,
-                IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            };
-            answers((ip, taken.port).into(), "/api/v1/health", is_page).await
+    let at = |listen: SocketAddr| match listen.ip() {
+        ip if !ip.is_unspecified() => (ip, taken.port).into(),
+        IpAddr::V4(_) => (here, taken.port).into(),
+        IpAddr::V6(_) => (IpAddr::V6(Ipv6Addr::LOCALHOST), taken.port).into(),
+    };
+    match (taken.key, settings.admin.listen, settings.health.listen) {
+        ("admin.listen", Some(listen), _) => answers(at(listen), "/api/v1/health", is_page).await,
+        ("health.listen", _, Some(listen)) if !listen.ip().is_unspecified() => {
+            answers(at(listen), "/health/live", is_health).await
         }
         // Nobody can ask there without its certificate: its neighbour speaks for it.
-        ("rpc_port", _) if settings.rpc.tls.is_some() => match metrics {
+        ("rpc_port", _, _) if settings.rpc.tls.is_some() => match metrics {
             Some(port) => answers((here, port.get()).into(), "/health/live", is_health).await,
             None => false,
         },
-        (_, _) => answers((here, taken.port).into(), "/health/live", is_health).await,
+        (_, _, _) => answers((here, taken.port).into(), "/health/live", is_health).await,
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Listeners {
     pub rpc: TcpListener,
     /// The metrics port; `None` when it is off.
     pub metrics: Option<TcpListener>,
+    /// The port of the health endpoints alone; `None` when it is off.
+    pub health: Option<TcpListener>,
     /// The page; `None` when it is off.
     pub admin: Option<TcpListener>,
 }
@@ -59,6 +61,10 @@ impl Listeners {
             }
             None => None,
         };
+        let health = match settings.health.listen {
+            Some(address) => Some(at("health.listen", address).await?),
+            None => None,
+        };
         let admin = match settings.admin.listen {
             Some(address) => Some(on("admin.listen", address).await?),
             None => None,
@@ -66,6 +72,7 @@ impl Listeners {
         Ok(Self {
             rpc,
             metrics,
+            health,
             admin,
         })
     }
@@ -75,15 +82,16 @@ impl Listeners {
     /// Every port of the settings that cannot be taken now; keeps none.
     pub async fn taken(settings: &Settings) -> Vec<BindError> {
         let metrics = settings.observability.metrics.prometheus_port;
-        let (rpc, metrics, admin) = tokio::join!(
+        let (rpc, metrics, health, admin) = tokio::join!(
             everywhere("rpc_port", settings.rpc_port),
             async {
                 let port = metrics?.get();
                 Some(everywhere("observability.metrics.prometheus_port", port).await)
             },
+            async { Some(at("health.listen", settings.health.listen?).await) },
             async { Some(on("admin.listen", settings.admin.listen?).await) },
         );
-        let tried = [Some(rpc), metrics, admin].into_iter().flatten();
+        let tried = [Some(rpc), metrics, health, admin].into_iter().flatten();
         tried.filter_map(Result::err).collect()
     }
 }
@@ -95,6 +103,15 @@ async fn everywhere(key: &'static str, port: u16) -> Result<TcpListener, BindErr
             on(key, (Ipv4Addr::UNSPECIFIED, port).into()).await
         }
         result => result,
+    }
+}
+
+/// All addresses of both families are those of the only one where the machine has but one.
+async fn at(key: &'static str, address: SocketAddr) -> Result<TcpListener, BindError> {
+    if address.ip() == Ipv6Addr::UNSPECIFIED {
+        everywhere(key, address.port()).await
+    } else {
+        on(key, address).await
     }
 }
 

@@ -16,8 +16,11 @@ use tokio::time::Instant;
 use tonic::{Code, Status};
 
 use crate::codes;
+use crate::rpc::bounds::CALLS;
 use admission::{Admission, Rooms};
-pub use admission::{MOST_CALLS, MOST_CALLS_OF_ONE};
+
+/// Calls of one sender at once, so that no pod takes the room of all.
+pub const MOST_CALLS_OF_ONE: usize = CALLS.per_sender;
 
 /// The metrics of all calls, for every incarnation of the server.
 #[derive(Clone, Debug)]
@@ -108,6 +111,11 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// Whether its answer has no end of its own: a watch.
+    pub(super) const fn stays_open(&self) -> bool {
+        self.admission.stays_open()
+    }
+
     /// The request as its handler is to read it, or why it gets none.
     pub(super) fn receive(&self, request: Request<Body>) -> Result<Request<Body>, Status> {
         self.admission.receive(request)

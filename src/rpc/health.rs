@@ -1,10 +1,13 @@
 //! `/health/live`, `/health/ready`, `/health/startup`, and the gRPC health service.
 //!
-//! Live says whether the process should be restarted, ready whether it should get requests.
-//! Neither follows the control plane, a controller or the vault: pods would lose their secrets
-//! with them. How those are doing is in the body of ready, without internals.
+//! Startup says whether the tree is up, live whether the process should be restarted, ready whether
+//! it should get requests. The first two depend on nobody else: whoever is away must not cost a
+//! process its life. Ready waits for what of the cluster may be listed, once. It does not follow the
+//! control plane, a controller or the vault: pods would lose their secrets with them. How those are
+//! doing is in its body, without internals.
 
 mod grpc;
+pub mod port;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +34,9 @@ pub trait HealthView: Send + Sync + 'static {
 /// Whether this process should get requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// Settings, servers and the first complete lists are done.
+    /// Settings, ports and the tree are done (D38b).
+    pub started: bool,
+    /// So are the first complete lists of every kind that is not forbidden.
     pub ready: bool,
     /// The process is on its way out.
     pub stopping: bool,
@@ -106,10 +111,10 @@ async fn ready(State(view): State<Arc<dyn HealthView>>) -> Response {
 
 async fn startup(State(view): State<Arc<dyn HealthView>>) -> Response {
     let Readiness {
-        ready, stopping, ..
+        started, stopping, ..
     } = view.readiness();
     // A process that stops has been asked to; it must not look as if it had never started.
-    answer(&Body::of(if ready || stopping {
+    answer(&Body::of(if started || stopping {
         "ok"
     } else {
         "not started"

@@ -1,4 +1,7 @@
 //! Room for connections, calls or their bytes: so much of all senders, so much of each.
+//!
+//! The first of what a sender takes comes from a reserve for such small holdings, so those who take
+//! all of the rest do not keep others out.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,26 +9,53 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::bounds::Quota;
+
 /// The room of one server. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
-    most: usize,
-    most_of_one: usize,
+    quota: Quota,
     taken: Arc<Mutex<Taken>>,
+}
+
+/// What is taken, by all or by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    shared: usize,
+    reserved: usize,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
-    all: usize,
+    all: Size,
     /// Senders that take none are not in it.
-    each: BTreeMap<Option<IpAddr>, usize>,
+    each: BTreeMap<Option<IpAddr>, Size>,
+}
+
+impl Size {
+    const fn whole(self) -> usize {
+        self.shared.saturating_add(self.reserved)
+    }
+
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            shared: self.shared.saturating_add(other.shared),
+            reserved: self.reserved.saturating_add(other.reserved),
+        }
+    }
+
+    const fn minus(self, other: Self) -> Self {
+        Self {
+            shared: self.shared.saturating_sub(other.shared),
+            reserved: self.reserved.saturating_sub(other.reserved),
+        }
+    }
 }
 
 impl Room {
-    pub(super) fn new(most: usize, most_of_one: usize) -> Self {
+    pub(super) fn new(quota: Quota) -> Self {
         Self {
-            most,
-            most_of_one,
+            quota,
             taken: Arc::default(),
         }
     }
@@ -41,8 +71,26 @@ impl Room {
         Place {
             room: self.clone(),
             peer,
-            size: 0,
+            size: Size::default(),
         }
+    }
+
+    /// What a sender takes for so much more, if there is room for it.
+    fn part(&self, all: Size, one: Size, by: usize) -> Option<Size> {
+        let Quota {
+            shared,
+            reserved,
+            guaranteed,
+            per_sender,
+        } = self.quota;
+        let own = guaranteed.saturating_sub(one.reserved);
+        let from_reserve = by.min(own).min(reserved.saturating_sub(all.reserved));
+        let part = Size {
+            shared: by - from_reserve,
+            reserved: from_reserve,
+        };
+        let has_room = all.plus(part).shared <= shared && one.plus(part).whole() <= per_sender;
+        has_room.then_some(part)
     }
 }
 
@@ -51,35 +99,37 @@ impl Room {
 pub(super) struct Place {
     room: Room,
     peer: Option<IpAddr>,
-    size: usize,
+    size: Size,
 }
 
 impl Place {
     /// Takes more; whether there was room for it.
     pub(super) fn grow(&mut self, by: usize) -> bool {
-        let mut taken = self.room.taken.lock();
-        let of_this_one = taken.each.get(&self.peer).copied().unwrap_or_default();
-        let (all, one) = (taken.all.saturating_add(by), of_this_one.saturating_add(by));
-        if by == 0 || all > self.room.most || one > self.room.most_of_one {
-            return by == 0;
+        if by == 0 {
+            return true;
         }
-        taken.all = all;
-        taken.each.insert(self.peer, one);
-        self.size += by;
+        let mut taken = self.room.taken.lock();
+        let one = taken.each.get(&self.peer).copied().unwrap_or_default();
+        let Some(part) = self.room.part(taken.all, one, by) else {
+            return false;
+        };
+        taken.all = taken.all.plus(part);
+        taken.each.insert(self.peer, one.plus(part));
+        self.size = self.size.plus(part);
         true
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.size == 0 {
+        if self.size == Size::default() {
             return;
         }
         let mut taken = self.room.taken.lock();
-        taken.all = taken.all.saturating_sub(self.size);
+        taken.all = taken.all.minus(self.size);
         if let Some(of_this_one) = taken.each.get_mut(&self.peer) {
-            *of_this_one = of_this_one.saturating_sub(self.size);
-            if *of_this_one == 0 {
+            *of_this_one = of_this_one.minus(self.size);
+            if *of_this_one == Size::default() {
                 taken.each.remove(&self.peer);
             }
         }
@@ -90,7 +140,17 @@ impl Drop for Place {
 mod tests {
     use std::net::IpAddr;
 
-    use super::Room;
+    use super::{Room, Size};
+    use crate::rpc::bounds::Quota;
+
+    fn room(shared: usize, per_sender: usize) -> Room {
+        Room::new(Quota {
+            shared,
+            reserved: 0,
+            guaranteed: 0,
+            per_sender,
+        })
+    }
 
     fn peer(last: u8) -> IpAddr {
         IpAddr::from([10, 0, 0, last])
@@ -98,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_place_is_free_again_when_its_call_has_ended() {
-        let room = Room::new(2, 2);
+        let room = room(2, 2);
         let (first, second) = (
             room.enter(Some(peer(1))).unwrap(),
             room.enter(Some(peer(2))).unwrap(),
@@ -109,12 +169,12 @@ mod tests {
         assert!(room.enter(None).is_none(), "full again");
         drop((second, third));
         assert!(room.taken.lock().each.is_empty(), "nobody is remembered");
-        assert_eq!(room.taken.lock().all, 0);
+        assert_eq!(room.taken.lock().all, Size::default());
     }
 
     #[test]
     fn one_sender_does_not_take_the_room_of_all() {
-        let room = Room::new(10, 3);
+        let room = room(10, 3);
         let of_one: Vec<_> = (0..10).filter_map(|_| room.enter(Some(peer(1)))).collect();
         assert_eq!(of_one.len(), 3);
         let of_others: Vec<_> = (2..20)
@@ -125,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_place_grows_as_far_as_there_is_room_and_gives_all_of_it_back() {
-        let room = Room::new(100, 60);
+        let room = room(100, 60);
         let (mut first, mut second) = (room.none_yet(Some(peer(1))), room.none_yet(Some(peer(2))));
         assert!(first.grow(40) && first.grow(20) && !first.grow(1));
         assert!(first.grow(0) && second.grow(40) && !second.grow(1));
@@ -134,7 +194,35 @@ mod tests {
         assert!(second.grow(20));
         drop(second);
         assert!(room.taken.lock().each.is_empty());
-        assert_eq!(room.taken.lock().all, 0);
+        assert_eq!(room.taken.lock().all, Size::default());
         assert!(!room.none_yet(None).grow(usize::MAX));
+    }
+
+    /// (X2): however much others have taken, each sender has its guarantee.
+    #[test]
+    fn every_sender_has_what_is_guaranteed_to_it() {
+        let room = Room::new(Quota {
+            shared: 20,
+            reserved: 30,
+            guaranteed: 3,
+            per_sender: 10,
+        });
+        let take = |last| -> Vec<_> {
+            (0..20)
+                .map_while(|_| room.enter(Some(peer(last))))
+                .collect()
+        };
+        let greedy: Vec<_> = (1..=5).map(take).collect();
+        let counts: Vec<_> = greedy.iter().map(Vec::len).collect();
+        assert_eq!(counts, [10, 10, 9, 3, 3]);
+        let honest: Vec<_> = (6..=10).map(take).collect();
+        assert!(honest.iter().all(|taken| taken.len() == 3));
+        assert!(
+            room.enter(Some(peer(11))).is_none(),
+            "the reserve has an end"
+        );
+        drop((greedy, honest));
+        assert_eq!(room.taken.lock().all, Size::default());
+        assert_eq!(take(12).len(), 10);
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! It owns every task it starts: when its future is dropped, all connections are cut.
 
+mod answers;
 mod app;
+mod crowd;
 mod grpc;
 mod pace;
 mod protocol;
 mod tasks;
+mod visit;
 
 use std::io;
 use std::net::IpAddr;
@@ -24,19 +27,16 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use answers::StaysOpen;
 pub use app::App;
+use crowd::Crowd;
 use pace::Unstalled;
 use protocol::{Protocol, detect};
 use tasks::OwnedTasks;
+use visit::{Rooms, Visit};
 
-use super::room::Room;
-
-/// Connections of one listener; at this number it stops accepting.
-const MOST_CONNECTIONS: usize = 4_096;
-/// Of one sender; its further ones are closed at once, so that others and probes get through.
-const MOST_CONNECTIONS_OF_ONE: usize = 256;
-/// Requests in flight on one HTTP/2 connection.
-const MOST_STREAMS: u32 = 256;
+/// Connections that were closed for those of others, and still end: no more are accepted meanwhile.
+pub(super) const LEAVING: usize = 64;
 /// Bytes of the header of one request, in either version of HTTP.
 const LARGEST_HEADER: u16 = 16 * 1024;
 /// Pause after the system refused a connection, for want of descriptors or memory.
@@ -53,8 +53,14 @@ pub struct Patience {
     pub header: Duration,
     /// From the header of a request to the end of its body.
     pub body: Duration,
-    /// How long a peer may take nothing of an answer.
+    /// From the header of a request to the header of its answer: longer than `body` and the longest
+    /// call together.
+    pub answer: Duration,
+    /// How long a peer may take nothing of what is written; of an answer that stays open, for how
+    /// long it may have a part before it.
     pub write: Duration,
+    /// From the header of an answer to its end, unless it stays open.
+    pub take: Duration,
     /// From the stop signal to the end of the last request; what is left is cut off.
     pub drain: Duration,
 }
@@ -66,7 +72,9 @@ impl Patience {
         Self {
             header: Duration::from_secs(30),
             body: Duration::from_secs(30),
+            answer: Duration::from_secs(90),
             write: Duration::from_secs(30),
+            take: Duration::from_secs(30),
             drain,
         }
     }
@@ -93,25 +101,34 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let tls = tls.map(TlsAcceptor::from);
-    let room = Room::new(MOST_CONNECTIONS, MOST_CONNECTIONS_OF_ONE);
+    let bounds = app.bounds();
+    let (crowd, rooms) = (Crowd::new(bounds), Rooms::new(bounds));
+    // Beyond the bound one goes for each that comes; those that go take a moment.
+    let most = bounds.connections + LEAVING;
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
+            accepted = listener.accept(), if connections.len() < most => match accepted {
                 Ok((stream, address)) => {
                     // A socket of both families shows a peer of the older one as one of the newer.
                     let peer = Peer(address.ip().to_canonical());
-                    let Some(place) = room.enter(Some(peer.0)) else {
+                    let Some(entry) = crowd.enter(peer.0) else {
                         continue;
                     };
+                    let tasks = OwnedTasks::default();
+                    let runner = tasks.runner();
+                    let visit = Visit::new(peer, &rooms, &entry, patience, runner);
                     let (app, tls, shutdown) = (app.clone(), tls.clone(), shutdown.clone());
-                    let served = connection(stream, peer, app, tls, patience, shutdown);
-                    connections.spawn(async {
-                        served.await;
-                        drop(place);
+                    let served = connection(stream, (visit, tasks), app, tls, patience, shutdown);
+                    connections.spawn(async move {
+                        tokio::select! {
+                            () = served => {}
+                            () = entry.has_to_go() => {}
+                        }
+                        drop(entry);
                     });
                 }
                 Err(error) if is_fatal(&error) => return Err(ServeError::Accept(error)),
@@ -144,7 +161,7 @@ fn is_fatal(error: &io::Error) -> bool {
 
 async fn connection(
     stream: TcpStream,
-    peer: Peer,
+    visit: (Arc<Visit>, OwnedTasks),
     app: App,
     tls: Option<TlsAcceptor>,
     patience: Patience,
@@ -153,7 +170,7 @@ async fn connection(
     // Answers are small and wait for nothing.
     let _ = stream.set_nodelay(true);
     match tls {
-        None => conversation(stream, peer, app, patience, shutdown).await,
+        None => conversation(stream, visit, app, patience, shutdown).await,
         Some(tls) => {
             let handshake = timeout(patience.header, tls.accept(stream));
             let stream = tokio::select! {
@@ -161,7 +178,7 @@ async fn connection(
                 stream = handshake => stream,
             };
             match stream {
-                Ok(Ok(stream)) => conversation(stream, peer, app, patience, shutdown).await,
+                Ok(Ok(stream)) => conversation(stream, visit, app, patience, shutdown).await,
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => tracing::debug!("TLS handshake took too long"),
             }
@@ -171,7 +188,7 @@ async fn connection(
 
 async fn conversation<S>(
     stream: S,
-    peer: Peer,
+    visit: (Arc<Visit>, OwnedTasks),
     app: App,
     patience: Patience,
     shutdown: CancellationToken,
@@ -186,37 +203,43 @@ async fn conversation<S>(
         return;
     };
     let stream = TokioIo::new(Unstalled::new(stream, patience.write));
-    let service = app.into_service(peer, patience.body);
-    let result = match protocol {
-        Protocol::Http1 => {
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(patience.header)
-                .max_buf_size(usize::from(LARGEST_HEADER))
-                .serve_connection(stream, service);
-            let stop = shutdown.cancelled();
-            until(connection, http1::Connection::graceful_shutdown, stop).await
-        }
-        Protocol::Http2 => {
-            let tasks = OwnedTasks::default();
-            let connection = http2::Builder::new(tasks.clone())
-                .timer(TokioTimer::new())
-                .max_concurrent_streams(MOST_STREAMS)
-                .max_header_list_size(u32::from(LARGEST_HEADER))
-                .keep_alive_interval(PING_AFTER)
-                .keep_alive_timeout(PING_LIMIT)
-                .serve_connection(stream, service);
-            let stop = async {
-                tokio::select! {
-                    () = shutdown.cancelled() => {}
-                    () = tasks.idle_for(patience.header) => {}
-                }
-            };
-            until(connection, http2::Connection::graceful_shutdown, stop).await
+    let (visit, tasks) = visit;
+    let streams = visit.streams;
+    let service = app.into_service(visit, patience.body);
+    let served = async {
+        match protocol {
+            Protocol::Http1 => {
+                let connection = http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(patience.header)
+                    .max_buf_size(usize::from(LARGEST_HEADER))
+                    .serve_connection(stream, service);
+                let stop = shutdown.cancelled();
+                until(connection, http1::Connection::graceful_shutdown, stop).await
+            }
+            Protocol::Http2 => {
+                let connection = http2::Builder::new(tasks.runner())
+                    .timer(TokioTimer::new())
+                    .max_concurrent_streams(streams)
+                    .max_header_list_size(u32::from(LARGEST_HEADER))
+                    .keep_alive_interval(PING_AFTER)
+                    .keep_alive_timeout(PING_LIMIT)
+                    .serve_connection(stream, service);
+                let stop = async {
+                    tokio::select! {
+                        () = shutdown.cancelled() => {}
+                        () = tasks.idle_for(patience.header) => {}
+                    }
+                };
+                until(connection, http2::Connection::graceful_shutdown, stop).await
+            }
         }
     };
-    if let Err(error) = result {
-        tracing::debug!(%error, "connection ended");
+    tokio::select! {
+        result = served => if let Err(error) = result {
+            tracing::debug!(%error, "connection ended");
+        },
+        () = tasks.is_stuck() => tracing::debug!("connection cut: an answer was not taken in time"),
     }
 }
 

@@ -19,6 +19,7 @@ use krane_domain::kinds::Rules;
 use prometheus::Registry;
 
 use super::RunError;
+use super::files::FileReader;
 use super::ports::{self, Observers, SystemClock};
 use super::servers::{self, Admin, Desks};
 use super::view::AgentView;
@@ -26,7 +27,7 @@ use crate::admin::actions::Controls;
 use crate::admin::model::{Epoch, Identity, Sources};
 use crate::observe::{Coverage, Silent};
 use crate::rpc::bind::Listeners;
-use crate::settings::{Settings, UpgradesMode, WritesMode};
+use crate::settings::{SecretFiles, Settings, UpgradesMode, WritesMode};
 use crate::telemetry;
 
 /// What an agent is connected to.
@@ -149,6 +150,7 @@ pub(crate) struct Running {
     view: Arc<AgentView>,
     stores: Vec<Arc<Store>>,
     _notices: Option<Notices>,
+    _files: FileReader,
     board: StatusBoard,
 }
 
@@ -169,6 +171,7 @@ impl Running {
             board.trace_to(traces);
         }
         let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
+        let files = SecretFiles::of(settings);
         let events = world.events.clone();
         let parts = parts(settings, world, &board, registry, &writes)?;
         let agent = Agent::new(parts, registry).map_err(RunError::Start)?;
@@ -192,8 +195,10 @@ impl Running {
             writes_configured: settings.safety.writes == WritesMode::On,
             observes,
             leadership,
+            secrets: agent.secrets_status(),
             epoch,
             log: telemetry::tail(),
+            files: files.clone(),
         };
         let admin = Admin {
             sources,
@@ -218,6 +223,7 @@ impl Running {
             view,
             stores,
             _notices: notices.map(Notices::start),
+            _files: FileReader::start(files, board.clone()),
             board,
         })
     }

@@ -25,10 +25,17 @@ use crate::admin::model::Sources;
 use crate::admin::operate::Hands;
 use crate::admin::{self, Desk};
 use crate::rpc::bind::Listeners;
+use crate::rpc::bounds::{Bounds, open_files};
 use crate::rpc::calls::CallFamilies;
+use crate::rpc::health;
 use crate::rpc::port::RpcPort;
 use crate::rpc::serve::{App, Patience, serve};
 use crate::settings::Settings;
+
+/// For an answer of a few hundred KiB at most.
+const TAKE: Duration = Duration::from_secs(30);
+/// For all workloads of a large cluster, through a port-forward over a slow line.
+const TAKE_OF_OPERATORS: Duration = Duration::from_mins(5);
 
 /// Serves on a listener that stays bound between incarnations.
 struct HttpServer<F> {
@@ -37,6 +44,8 @@ struct HttpServer<F> {
     tls: Option<Arc<ServerConfig>>,
     /// What the tree gives it to stop.
     patience: Duration,
+    /// How long its peers may take for an answer.
+    take: Duration,
 }
 
 #[async_trait]
@@ -48,10 +57,29 @@ impl<F: Fn(CancellationToken) -> App + Send + Sync + 'static> Server for HttpSer
             .map_err(|error| error.to_string())?;
         let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
         let (app, tls) = ((self.app)(stop.clone()), self.tls.clone());
-        let patience = Patience::draining(tree::drain(self.patience));
+        let patience = Patience {
+            take: self.take,
+            ..Patience::draining(tree::drain(self.patience))
+        };
         serve(listener, app, tls, patience, stop)
             .await
             .map_err(|error| error.to_string())
+    }
+}
+
+/// The health endpoints alone, on a listener that stays bound between incarnations.
+struct HealthPort {
+    listener: std::net::TcpListener,
+    view: Arc<AgentView>,
+}
+
+#[async_trait]
+impl Server for HealthPort {
+    async fn serve(&self, stop: CancellationToken) -> Result<(), String> {
+        let listener = self.listener.try_clone().and_then(TcpListener::from_std);
+        let listener = listener.map_err(|error| error.to_string())?;
+        let served = health::port::serve(listener, self.view.clone(), stop);
+        served.await.map_err(|error| error.to_string())
     }
 }
 
@@ -125,7 +153,8 @@ pub(super) fn servers(
         listener: listeners.rpc.into_std().map_err(RunError::Listener)?,
         tls,
         patience: tree::RPC_PATIENCE,
-        app: move |stop| port.app(stop),
+        take: TAKE,
+        app: move |stop| port.app(stop).with_bounds(bounds(Bounds::RPC)),
     };
     let metrics: Arc<dyn Server> = match listeners.metrics {
         None => Arc::new(Off),
@@ -135,15 +164,32 @@ pub(super) fn servers(
                 listener: listener.into_std().map_err(RunError::Listener)?,
                 tls: None,
                 patience: tree::SIDE_SERVER_PATIENCE,
-                app: move |_stop| App::new(admin::metrics::router(registry.clone(), view.clone())),
+                take: TAKE,
+                app: move |_stop| {
+                    App::new(admin::metrics::router(registry.clone(), view.clone()))
+                        .with_bounds(bounds(Bounds::METRICS))
+                },
             })
         }
+    };
+    let health: Arc<dyn Server> = match listeners.health {
+        None => Arc::new(Off),
+        Some(listener) => Arc::new(HealthPort {
+            listener: listener.into_std().map_err(RunError::Listener)?,
+            view: Arc::clone(view),
+        }),
     };
     Ok(Servers {
         rpc: Arc::new(rpc),
         metrics,
+        health,
         admin: admin_server(settings, listeners.admin, admin)?,
     })
+}
+
+/// No more connections than there are files for them.
+fn bounds(of: Bounds) -> Bounds {
+    of.within(open_files())
 }
 
 fn admin_server(
@@ -168,7 +214,11 @@ fn admin_server(
         listener: listener.into_std().map_err(RunError::Listener)?,
         tls: None,
         patience: tree::SIDE_SERVER_PATIENCE,
-        app: move |stop| App::new(admin::router(&shown, &access, &desk, &hands, stop)),
+        take: TAKE_OF_OPERATORS,
+        app: move |stop| {
+            App::new(admin::router(&shown, &access, &desk, &hands, stop))
+                .with_bounds(bounds(Bounds::ADMIN))
+        },
     };
     Ok(Arc::new(AdminServer { http, feed }))
 }

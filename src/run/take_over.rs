@@ -55,8 +55,10 @@ pub enum Action {
     Create,
     /// Changed, at once.
     Change,
-    /// Changed, one by one and last of all: only its rendering differs.
+    /// Changed, last of all: only its rendering seems to differ.
     RenderAnew,
+    /// Its pods roll when its turn comes: only the form of their template differs.
+    Roll,
     /// Given our labels: another agent left it under a name that krane gives.
     TakeOver,
     /// Deleted and made anew.
@@ -75,7 +77,8 @@ impl Action {
         match self {
             Self::Create => "make",
             Self::Change => "change",
-            Self::RenderAnew => "render anew, one by one",
+            Self::RenderAnew => "render anew, last of all",
+            Self::Roll => "roll, one at a time (safety.upgrades)",
             Self::TakeOver => "take over",
             Self::Recreate => "delete and make anew",
             Self::Delete => "delete",

@@ -57,16 +57,22 @@ impl HealthView for AgentView {
 
     fn readiness(&self) -> Readiness {
         let mut checks = BTreeMap::new();
-        let mut ready = self.watchdog.load().is_some();
+        let started = self.watchdog.load().is_some();
+        let mut ready = started;
         let shown = self.leadership.shown();
         let is_standby = shown.as_ref().is_some_and(|it| it.role == Role::Standby);
         for store in &self.stores {
             let (is_listed, is_open, breaker) = store.with(|memory| {
                 let is_open = memory.stream.opened_at.is_some() || is_standby;
-                (memory.is_listed, is_open, memory.breaker.state())
+                let is_seeing = memory.view.unknown().is_empty();
+                (
+                    memory.is_listed,
+                    is_open && is_seeing,
+                    memory.breaker.state(),
+                )
             });
             // Once is enough: a controller that starts over must not take secrets from pods.
-            ready &= is_listed || store.was_listed();
+            ready &= store.was_read();
             let state = match (is_listed, is_open, breaker) {
                 (false, _, _) => CheckState::Fail,
                 (true, true, BreakerState::Closed) => CheckState::Ok,
@@ -75,6 +81,7 @@ impl HealthView for AgentView {
             checks.insert(store.controller().name().to_owned(), state);
         }
         Readiness {
+            started,
             ready,
             stopping: self.is_stopping(),
             checks,
@@ -92,18 +99,104 @@ mod tests {
     use std::time::Duration;
 
     use axum::body::Body;
+    use futures::stream::BoxStream;
     use http::Request;
     use http_body_util::BodyExt;
     use krane_actors::chance::Chance;
-    use krane_actors::ports::StreamEnd;
+    use krane_actors::ports::{Cluster, Deletion, Listed, StreamEnd, WatchEvent};
     use krane_actors::status::StatusBoard;
     use krane_actors::store::BrokenWatch;
+    use krane_actors::watch::first_lists;
     use krane_domain::ids::Controller;
-    use krane_domain::kinds::Rules;
-    use krane_domain::object::Resource;
+    use krane_domain::kinds::{Rules, WatchSpec};
+    use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
+    use krane_domain::refusal::{Refusal, RefusalClass};
     use tower::ServiceExt;
 
     use super::*;
+
+    /// (F31) A kind that krane may not list is waited for by nobody, even if its controller does not
+    /// start without it; one that no answer came for is.
+    #[tokio::test]
+    async fn a_forbidden_kind_makes_no_process_less_ready_and_an_unanswered_list_does() {
+        let store = Arc::new(Store::new(
+            Controller::Cilium,
+            Rules::default(),
+            1 << 20,
+            Chance::new(7),
+        ));
+        let epoch = Epoch::new(1_800_000_000, Duration::ZERO);
+        let view = AgentView::new(vec![Arc::clone(&store)], Leadership::default(), epoch);
+        assert!(!view.readiness().started);
+        let watchdog = Watchdog::new(StatusBoard::new(), Duration::from_secs(1));
+        view.watch(Arc::new(watchdog));
+        let answer = |code, class| Refusal {
+            class,
+            code,
+            message: String::new(),
+            retry_after: None,
+        };
+        let board = StatusBoard::new();
+        let unanswered = Lists(answer(0, RefusalClass::Transient));
+        let started = first_lists(&store, &unanswered, &board).await;
+        let readiness = view.readiness();
+        assert!(started.is_err() && readiness.started && !readiness.ready);
+        let forbidden = Lists(answer(403, RefusalClass::Configuration));
+        let started = first_lists(&store, &forbidden, &board).await;
+        assert!(started.is_err() && view.readiness().ready);
+        assert_eq!(view.readiness().checks["cilium"], CheckState::Fail);
+    }
+
+    /// A cluster whose lists are answered like this.
+    struct Lists(Refusal);
+
+    #[async_trait::async_trait]
+    impl Cluster for Lists {
+        async fn apply(&self, _: &Rendered, _: Option<&str>) -> Result<LiveObject, Refusal> {
+            Err(self.0.clone())
+        }
+
+        async fn adopt(&self, _: &ObjectRef, _: &str) -> Result<LiveObject, Refusal> {
+            Err(self.0.clone())
+        }
+
+        async fn hold(
+            &self,
+            _: &ObjectRef,
+            _: &str,
+            _: Option<&str>,
+        ) -> Result<LiveObject, Refusal> {
+            Err(self.0.clone())
+        }
+
+        async fn delete(&self, _: &ObjectRef, _: &str) -> Result<Deletion, Refusal> {
+            Err(self.0.clone())
+        }
+
+        async fn metadata(&self, _: &ObjectRef) -> Result<Option<Metadata>, Refusal> {
+            Err(self.0.clone())
+        }
+
+        async fn get(&self, _: &ObjectRef) -> Result<Option<LiveObject>, Refusal> {
+            Err(self.0.clone())
+        }
+
+        async fn list(&self, _: &WatchSpec) -> Result<Listed, Refusal> {
+            Err(self.0.clone())
+        }
+
+        async fn list_anew(&self, _: &WatchSpec) -> Result<Listed, Refusal> {
+            Err(self.0.clone())
+        }
+
+        async fn watch(
+            &self,
+            _: &WatchSpec,
+            _: &str,
+        ) -> Result<BoxStream<'static, WatchEvent>, Refusal> {
+            Err(self.0.clone())
+        }
+    }
 
     /// unkeyed/unkey ecbe818920, PR #6668 (A66): raw errors with addresses were shown to anyone.
     #[tokio::test]

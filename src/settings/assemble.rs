@@ -14,8 +14,8 @@ use super::problem::ProblemKind;
 use super::reader::{Read, Reader, Recorded};
 use super::types::{Region, show_duration};
 use super::{
-    AccessInputs, Admin, Cilium, Control, Deployments, K8s, Lease, LoadInput, RateLimit, Replay,
-    Report, Resync, Rpc, RpcTls, Safety, Scheduler, Secrets, Sentinel, Settings,
+    AccessInputs, Admin, Cilium, Control, Deployments, Health, K8s, Lease, LoadInput, RateLimit,
+    Replay, Report, Resync, Rpc, RpcTls, Safety, Scheduler, Secrets, Sentinel, Settings,
 };
 
 pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
@@ -33,6 +33,7 @@ pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
     let cilium_required = r.required("cilium.required");
     let probe_paths = r.required("sentinel.probe_paths");
     let report_address = r.required("report.address");
+    let health_listen = r.optional::<SocketAddr>("health.listen");
     let resync_interval = r.required("resync.interval");
     let replay_interval = r.required::<Duration>("replay.interval");
     let writes = r.required("safety.writes");
@@ -44,7 +45,7 @@ pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
     let admin = admin(r, listen);
     let prometheus_port = r.required::<u16>("observability.metrics.prometheus_port");
     let observability = observability::read(r, prometheus_port, input);
-    let ports = distinct_ports(r, rpc_port, prometheus_port, listen);
+    let ports = distinct_ports(r, rpc_port, prometheus_port, health_listen, listen);
     let kubernetes = kubernetes(input);
     ports?;
     Ok(Settings {
@@ -71,6 +72,9 @@ pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
         },
         report: Report {
             address: report_address?,
+        },
+        health: Health {
+            listen: health_listen?,
         },
         resync: Resync {
             interval: resync_interval?,
@@ -244,16 +248,18 @@ fn distinct_ports(
     r: &mut Reader,
     rpc_port: Read<u16>,
     prometheus_port: Read<u16>,
-    listen: Read<Option<SocketAddr>>,
+    health: Read<Option<SocketAddr>>,
+    page: Read<Option<SocketAddr>>,
 ) -> Read<()> {
-    let page = listen.ok().flatten().map(|address| address.port());
+    let of = |listen: Read<Option<SocketAddr>>| listen.ok().flatten().map(|it| it.port());
     let ports = [
         ("rpc_port", rpc_port.ok()),
         (
             "observability.metrics.prometheus_port",
             prometheus_port.ok(),
         ),
-        ("admin.listen", page),
+        ("health.listen", of(health)),
+        ("admin.listen", of(page)),
     ];
     let mut distinct = Ok(());
     for (index, (path, port)) in ports.iter().enumerate() {

@@ -192,6 +192,7 @@ pub const KEYS: &[Key] = &[
         "legacy",
     ),
     Key::new("report.address", Kind::Choice(ReportAddress::WORDS), "dns"),
+    Key::new("health.listen", Kind::Address, "[::]:8081"),
     Key::new("resync.interval", seconds(1, DAY), "60s"),
     Key::new("replay.interval", seconds_or_zero(1, DAY), "10m"),
     Key::new("safety.writes", Kind::Choice(WritesMode::WORDS), "on"),

@@ -24,6 +24,7 @@ const OTHER_VALUES_OF_THE_CHART: &[&str] = &[
     "scheduler",
     "rpc.tls",
     "lease",
+    "health",
     "admin",
     "observability.metrics",
 ];

@@ -29,9 +29,12 @@ enum Source {
 }
 
 struct LastRead {
+    /// The last good copy.
     secret: SecretString,
-    /// Whether the last attempt failed, so that one failure is one log line.
-    failed: bool,
+    /// What the last look found instead, if it found something else: a writer may be at it.
+    found: Option<SecretString>,
+    /// Why the file cannot be used, if it cannot: one failure is one log line.
+    failure: Option<String>,
 }
 
 /// Why a secret could not be read. No variant holds the secret.
@@ -68,7 +71,8 @@ impl SecretSource {
     pub fn file(path: &Path) -> Result<Self, SecretError> {
         let last = LastRead {
             secret: read(path)?,
-            failed: false,
+            found: None,
+            failure: None,
         };
         let source = Source::File {
             path: path.to_owned(),
@@ -89,27 +93,57 @@ impl SecretSource {
             Source::Fixed(secret) => return secret.clone(),
             Source::File { path, last } => (path, last),
         };
+        let content = read(path);
         let mut last = last.lock();
-        match read(path) {
-            Ok(secret) => {
-                if last.failed || secret.expose_secret() != last.secret.expose_secret() {
-                    tracing::info!(path = %path.display(), "secret file was re-read");
-                }
-                *last = LastRead {
-                    secret,
-                    failed: false,
-                };
-            }
-            Err(error) if !last.failed => {
-                last.failed = true;
-                tracing::warn!(
-                    path = %path.display(), %error,
-                    "secret file cannot be used, the last good secret stays in use"
-                );
-            }
-            Err(_) => {}
+        match content {
+            Ok(secret) => last.replace(secret, path),
+            Err(error) => last.fail(&error, path),
         }
         last.secret.clone()
+    }
+
+    /// The last good copy, without a look at the file: for whoever must not wait for a disk.
+    #[must_use]
+    pub fn last_good(&self) -> SecretString {
+        match &*self.source {
+            Source::Fixed(secret) => secret.clone(),
+            Source::File { last, .. } => last.lock().secret.clone(),
+        }
+    }
+
+    /// Looks at the file. What differs from the last good copy replaces it once two looks in a row
+    /// find the same: what is only half written is never in force. Returns whether another look is
+    /// due soon.
+    pub(super) fn refresh(&self) -> bool {
+        let Source::File { path, last } = &*self.source else {
+            return false;
+        };
+        let content = read(path);
+        let mut last = last.lock();
+        match content {
+            Err(error) => {
+                last.fail(&error, path);
+                false
+            }
+            Ok(secret) => {
+                let is = |other: &SecretString| other.expose_secret() == secret.expose_secret();
+                let is_settled = is(&last.secret) || last.found.as_ref().is_some_and(is);
+                if is_settled {
+                    last.replace(secret, path);
+                } else {
+                    last.found = Some(secret);
+                }
+                !is_settled
+            }
+        }
+    }
+
+    /// Why its file could not be used at the last look, if it could not.
+    pub(super) fn failure(&self) -> Option<String> {
+        match &*self.source {
+            Source::Fixed(_) => None,
+            Source::File { last, .. } => last.lock().failure.clone(),
+        }
     }
 
     /// The secret split at line breaks and commas, without empty parts.
@@ -143,6 +177,30 @@ impl SecretSource {
             Ok(())
         } else {
             Err(SecretError::NotForHeader)
+        }
+    }
+}
+
+impl LastRead {
+    fn replace(&mut self, secret: SecretString, path: &Path) {
+        let is_new = secret.expose_secret() != self.secret.expose_secret();
+        if is_new || self.failure.is_some() {
+            tracing::info!(path = %path.display(), "secret file was re-read");
+        }
+        *self = Self {
+            secret,
+            found: None,
+            failure: None,
+        };
+    }
+
+    fn fail(&mut self, error: &SecretError, path: &Path) {
+        self.found = None;
+        if self.failure.replace(error.to_string()).is_none() {
+            tracing::warn!(
+                path = %path.display(), %error,
+                "secret file cannot be used, the last good secret stays in use"
+            );
         }
     }
 }

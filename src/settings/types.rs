@@ -37,12 +37,11 @@ macro_rules! choice {
 }
 
 choice! {
-    /// Whether objects are rewritten only because an earlier krane rendered them otherwise
-    /// (`safety.upgrades`).
+    /// Whether pods roll only because another renderer made their template (`safety.upgrades`).
     UpgradesMode {
-        /// One after the other, when nothing else is to be done.
+        /// One sentinel at a time, the next when the last is available.
         On = "on",
-        /// They stay until their state changes.
+        /// They run on until their state changes.
         Off = "off",
     }
 }

@@ -72,11 +72,7 @@ async fn connect(kubeconfig: &Path) -> Arc<KubeConnection> {
 
 /// What a busy machine needs; the adapter's own timeouts are tested elsewhere.
 fn patient() -> CallTimeouts {
-    CallTimeouts {
-        read: PATIENCE,
-        write: PATIENCE,
-        ..CallTimeouts::default()
-    }
+    CallTimeouts::fixed(PATIENCE)
 }
 
 async fn world_in(running: &Running, check: &str) -> World {

@@ -1,6 +1,7 @@
 //! Two processes, one Lease (D22).
 
 mod chaos;
+mod hung_report;
 mod proof;
 mod side;
 

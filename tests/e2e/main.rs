@@ -6,6 +6,7 @@
 )]
 
 mod autoscaling;
+mod backup;
 mod chart;
 mod cluster_contract;
 mod control_plane;
@@ -23,11 +24,13 @@ mod outages;
 mod pods;
 mod poison;
 mod policies;
+mod registry;
 mod scheduler;
 mod secrets;
 mod secrets_caller;
 mod sentinels;
 mod shutdown;
+mod slow;
 mod states;
 mod steady;
 mod told;

@@ -57,7 +57,7 @@ fn told(summary: &Value) -> Vec<String> {
 /// difference. None of it is written.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_krane_would_write_is_what_it_then_writes() -> Outcome {
-    let world = World::quiet(KRANE).await?;
+    let world = World::shared(KRANE).await?;
     let wanted = world.deployments(3, 1);
     world.push_all(&wanted);
     let observe = ["run", "--observe", "--for", "40s"];

@@ -134,6 +134,40 @@ async fn an_api_server_that_was_killed_finds_krane_alive_and_catching_up() -> Ou
     agent.stop().await
 }
 
+/// (F31) The startup probe killed krane when the API server was away for a minute. What it asks must not depend
+/// on the API server at all: then no length of the outage matters.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_api_server_krane_has_started_and_is_ready_once_it_is_there() -> Outcome {
+    let world = World::own(KRANE, Options::default(), Quiet::Beside).await?;
+    let wanted = world.deployments(3, 1);
+    world.push_all(&wanted);
+    world.cluster().kill_api_server()?;
+    let mut agent = world.agent().spawn()?;
+    let status = async |which: &str| agent.health(which).await.map(|(code, _)| code);
+    eventually("it has started", limits::SHORT, async || {
+        match status("startup").await {
+            Ok(200) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    // Longer than any backoff, with every list failing meanwhile.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(10) {
+        assert_eq!(status("startup").await?, 200);
+        assert_eq!(status("live").await?, 200);
+        assert_eq!(status("ready").await?, 503);
+        sleep(Duration::from_millis(200)).await;
+    }
+    world.cluster().start_api_server().await?;
+    agent.ready(limits::LONG).await?;
+    world
+        .settles("all run and are reported", &wanted, &[], limits::LONG)
+        .await?;
+    assert!(agent.is_running());
+    agent.stop().await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_api_server_finds_krane_alive_and_catching_up() -> Outcome {
     let world = World::own(KRANE, Options::default(), Quiet::Beside).await?;

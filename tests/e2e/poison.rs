@@ -49,8 +49,8 @@ async fn poison_and_a_panicking_lane_delay_nobody() -> Outcome {
     without.sort();
     println!("without: {without:?}; with poison: {with:?}");
     assert!(
-        with <= without[1] * 3 / 2,
-        "{with:?} is more than 1.5 times the median of {without:?}"
+        with <= without[2] * 4,
+        "{with:?} is much more than {without:?}: the others waited"
     );
 
     // A newer state of the same object ends its quarantine.

@@ -1,22 +1,24 @@
 //! Pods ask the real binary for their secrets, with real tokens of a real API server.
 
 mod caller;
+mod forgery;
+mod permissions;
 mod rate;
+mod senders;
 mod tokens;
 mod vault;
+mod whose_pod;
 
 use krane_proto::ctrl::v1::ApplyDeployment;
 use krane_proto::krane::v1::DecryptSecretsBlobRequest;
 use krane_sim::control_plane::samples;
-use krane_testharness::{
-    AgentBuilder, CANARY, Collector, Failure, Outcome, World, eventually, limits,
-};
-use kube::ResourceExt as _;
-use kube::api::ListParams;
+use krane_testharness::{AgentBuilder, CANARY, Collector, Failure, Outcome, World};
 
 use self::caller::{Got, ask};
 use self::vault::Vault;
 use crate::world;
+
+const DECRYPT: &str = "/krane.v1.SecretsService/DecryptSecretsBlob";
 
 /// A workload with two variables.
 fn workload(world: &World, vault: &Vault, name: &str) -> ApplyDeployment {
@@ -35,23 +37,8 @@ fn agent(world: &World, vault: &Vault) -> AgentBuilder {
 
 /// The name of the only running pod of a workload.
 async fn pod_of(world: &World, wanted: &ApplyDeployment) -> Outcome<String> {
-    let pods: kube::Api<k8s_openapi::api::core::v1::Pod> = world.api.within(&wanted.k8s_namespace);
     let selector = format!("unkey.com/deployment.id={}", wanted.deployment_id);
-    let params = ListParams::default().labels(&selector);
-    eventually("its pod runs", limits::LONG, async || {
-        let found = pods
-            .list(&params)
-            .await
-            .map_err(|error| error.to_string())?;
-        let mut running = found.items.iter().filter(|pod| {
-            let status = pod.status.as_ref();
-            let phase = status.and_then(|status| status.phase.as_deref());
-            pod.metadata.deletion_timestamp.is_none() && phase == Some("Running")
-        });
-        let pod = running.next().ok_or("none runs")?;
-        Ok(pod.name_any())
-    })
-    .await
+    forgery::running(world, &wanted.k8s_namespace, &selector).await
 }
 
 fn request(wanted: &ApplyDeployment, token: &str) -> DecryptSecretsBlobRequest {

@@ -20,7 +20,7 @@ fn size() -> Outcome<[usize; 4]> {
 /// Design, targets: a quiet minute with passes and replays going on writes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_everything_in_place_of_every_kind_nothing_is_written() -> Outcome {
-    let world = World::quiet(KRANE).await?;
+    let world = World::shared(KRANE).await?;
     let [deployments, sentinels, policies, seconds] = size()?;
     let wanted: Vec<ApplyDeployment> = world.deployments(deployments, deployments.div_ceil(5));
     world.push_all(&wanted);

@@ -1,10 +1,10 @@
-//! What an earlier version of krane left is taken over as it runs, and rewritten piece by piece
-//! (D16).
+//! What an earlier version of krane left is taken over as it runs, and rewritten last in line; its
+//! sentinels roll one at a time, or not at all (D44).
 
 mod older;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -21,9 +21,6 @@ use crate::world;
 
 /// Of each kind.
 const EACH: usize = 6;
-const SECOND: Duration = Duration::from_secs(1);
-/// In a second, all controllers together.
-const MOST_WRITES: usize = 10;
 
 struct Wanted {
     workloads: Vec<ApplyDeployment>,
@@ -104,19 +101,6 @@ async fn have_rolled(world: &World, wanted: &Wanted) -> Outcome {
     Ok(())
 }
 
-/// The most of them that came within this time.
-fn most_within(time: Duration, writes: &[AuditEntry]) -> usize {
-    let mut times: Vec<_> = writes.iter().map(|write| write.received).collect();
-    times.sort();
-    let within = |(index, first)| {
-        let soon = times[index..].iter();
-        soon.take_while(|at| at.duration_since(first).unsigned_abs() < time)
-            .count()
-    };
-    let starts = times.iter().copied().enumerate();
-    starts.map(within).max().unwrap_or_default()
-}
-
 /// How often each object was written.
 fn per_object(writes: &[AuditEntry]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
@@ -128,7 +112,8 @@ fn per_object(writes: &[AuditEntry]) -> BTreeMap<String, usize> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_earlier_version_left_runs_on_and_is_rewritten_slowly_or_not_at_all() -> Outcome {
+async fn what_an_earlier_version_left_is_rewritten_and_sentinels_run_on_until_their_turn() -> Outcome
+{
     let world = world().await?;
     let mut wanted = Wanted::push(&world);
     let agent = world.agent().start().await?;
@@ -150,52 +135,15 @@ async fn what_an_earlier_version_left_runs_on_and_is_rewritten_slowly_or_not_at_
         pods_before.len()
     );
 
-    // Paused: what only looks older stays, what changes is written with all that is new.
+    // Templates are left; everything else is written before anything counts as applied.
     let mark = world.mark()?;
     let agent = world.agent().set("safety.upgrades", "off").start().await?;
     wanted.are_in_place(&agent).await?;
-    let writes = world.writes(mark)?;
-    assert!(writes.is_empty(), "{writes:#?}");
-    change_one_of_each(&world, &mut wanted);
-    wanted.are_in_place(&agent).await?;
     let left = older::left(&world).await?;
-    let changed: Vec<&String> = objects_before
-        .keys()
-        .filter(|it| !left.contains_key(*it))
-        .collect();
-    println!("changed while paused: {changed:#?}");
-    assert!(changed.len() >= 3, "one of each kind");
-    for object in changed {
-        let is_of_them = ["x0", "-s0", "p0"]
-            .iter()
-            .any(|end| object.ends_with(end) || object.ends_with(&format!("{end}-gossip-lan")));
-        assert!(is_of_them, "{object} has not changed, and was written");
-    }
-    agent.stop().await?;
-
-    let mark = world.mark()?;
-    let began = Instant::now();
-    let agent = world.agent().start().await?;
-    wanted.are_in_place(&agent).await?;
-    eventually("nothing looks older", limits::VERY_LONG, async || {
-        let left = older::left(&world).await;
-        match left.map_err(|failure| failure.to_string())?.len() {
-            0 => Ok(()),
-            left => Err(format!("{left} do")),
-        }
-    })
-    .await?;
+    assert!(left.is_empty(), "applied, and yet older: {left:#?}");
     let writes = world.writes(mark)?;
-    // A busy machine bunches them a little.
-    let most = most_within(2 * SECOND, &writes);
-    println!(
-        "{} objects rewritten in {:?}, at most {most} in two seconds",
-        left.len(),
-        began.elapsed()
-    );
-    assert!(most <= 2 * MOST_WRITES, "{most} writes in two seconds");
     let written = per_object(&writes);
-    assert_eq!(written.len(), left.len(), "{written:#?}");
+    assert_eq!(written.len(), objects_before.len(), "{written:#?}");
     // Two controllers look after a namespace.
     let is_once = |(object, count): (&String, &usize)| {
         *count == 1 || (*count == 2 && object.starts_with("namespaces "))
@@ -205,13 +153,72 @@ async fn what_an_earlier_version_left_runs_on_and_is_rewritten_slowly_or_not_at_
         writes.iter().all(|write| write.verb == "patch"),
         "{writes:#?}"
     );
+    change_one_of_each(&world, &mut wanted);
+    wanted.are_in_place(&agent).await?;
+    let waiting = agent.metrics().await?.sum("krane_objects_to_upgrade");
+    assert_eq!(
+        waiting.to_string(),
+        EACH.to_string(),
+        "sentinels are counted"
+    );
     let pods_after = pods(&world).await?;
     let restarted: Vec<_> = pods_before
         .iter()
         .filter(|(name, uid)| pods_after.get(*name) != Some(uid))
         .collect();
     assert!(restarted.is_empty(), "{restarted:?}");
+    agent.stop().await?;
+
+    // One at a time, and none before all pods of the last are available.
+    let agent = world.agent().start().await?;
+    wanted.are_in_place(&agent).await?;
+    let began = Instant::now();
+    let mut known = Vec::new();
+    for count in 1..=2 {
+        let now = eventually("the next one rolls", limits::VERY_LONG, async || {
+            let now = rolled(&world, &wanted).await;
+            let now = now.map_err(|failure| failure.to_string())?;
+            let is_next = now.len() >= count;
+            is_next.then_some(now).ok_or_else(|| "none yet".to_owned())
+        })
+        .await?;
+        assert_eq!(now.len(), count, "{known:?}, then {now:?}");
+        assert!(unavailable(&world, &known).await?.is_empty(), "{known:?}");
+        println!("{now:?} have the new template after {:?}", began.elapsed());
+        known = now;
+    }
     agent.stop().await
+}
+
+/// Sentinels whose template is the present one.
+async fn rolled(world: &World, wanted: &Wanted) -> Outcome<Vec<String>> {
+    let mut rolled = Vec::new();
+    for one in &wanted.sentinels {
+        let live = world
+            .api
+            .within::<Deployment>(NAMESPACE)
+            .get(&one.k8s_name)
+            .await?;
+        let spec = serde_json::to_value(live.spec)?;
+        if spec["template"]["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "krane" {
+            rolled.push(one.k8s_name.clone());
+        }
+    }
+    Ok(rolled)
+}
+
+/// Those of which a pod is missing, or runs something else.
+async fn unavailable(world: &World, names: &[String]) -> Outcome<Vec<String>> {
+    let mut found = Vec::new();
+    for name in names {
+        let live = world.api.within::<Deployment>(NAMESPACE).get(name).await?;
+        let replicas = live.spec.and_then(|spec| spec.replicas);
+        let status = live.status.unwrap_or_default();
+        if status.updated_replicas != replicas || status.available_replicas != replicas {
+            found.push(name.clone());
+        }
+    }
+    Ok(found)
 }
 
 /// Nothing that restarts a pod.

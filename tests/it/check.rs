@@ -6,7 +6,7 @@
     reason = "helpers of tests may fail them, and clocks are real here"
 )]
 
-use std::net::TcpListener;
+use krane_testharness::free_ports::free_ports;
 use std::path::Path;
 use std::process::Output;
 
@@ -100,8 +100,8 @@ fn well(seen: &Seen) -> Answer {
 }
 
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    let [port] = free_ports().unwrap();
+    port
 }
 
 /// How a run is different from one in which all is well.
@@ -388,6 +388,8 @@ async fn a_vault_whose_certificate_or_lack_of_one_is_a_warning_is_asked_all_the_
     let ended = check(case, well, unknown).await;
     assert_eq!(ended.code, 1, "{}", ended.stdout);
     ended.has("‼ vault.url http://");
+    ended.has("‼ not every pod that asks for secrets can be compared");
+    ended.has("krane_secrets_unproved_total");
     ended.has("is not encrypted");
     ended.has("is not well");
     assert!(!vault.requests().is_empty());

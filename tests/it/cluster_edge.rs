@@ -12,6 +12,7 @@ mod lists;
 mod logs;
 mod requests;
 pub(crate) mod server;
+mod slow;
 mod watches;
 
 use std::fs;
@@ -21,7 +22,8 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use krane::edge::cluster::{
-    ApiObserver, CallLimits, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, RequestDone,
+    ApiObserver, CallLimits, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, Liveness,
+    RequestDone,
 };
 use krane_actors::ports::Item;
 use krane_domain::kinds::WatchSpec;
@@ -63,6 +65,15 @@ impl Rig {
         timeouts: CallTimeouts,
         script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
     ) -> Self {
+        Self::with_liveness(limits, timeouts, Liveness::default(), script).await
+    }
+
+    async fn with_liveness(
+        limits: CallLimits,
+        timeouts: CallTimeouts,
+        liveness: Liveness,
+        script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+    ) -> Self {
         let server = Server::start(script).await;
         let folder = tempfile::tempdir().unwrap();
         let file = kubeconfig(&folder, "config", &format!("http://{}", server.address), "");
@@ -72,7 +83,8 @@ impl Rig {
         };
         let recorder = Arc::new(Recorder::default());
         let observer = Arc::clone(&recorder) as Arc<dyn ApiObserver>;
-        let connection = Arc::new(KubeConnection::open(access, AGENT, observer).await.unwrap());
+        let connection = KubeConnection::open_with(access, AGENT, observer, liveness).await;
+        let connection = Arc::new(connection.unwrap());
         let cluster = Arc::new(KubeCluster::new(Arc::clone(&connection), limits, timeouts));
         Self {
             server,
@@ -90,12 +102,7 @@ impl Rig {
 }
 
 fn short_timeouts() -> CallTimeouts {
-    let short = Duration::from_millis(100);
-    CallTimeouts {
-        read: short,
-        write: short,
-        ..CallTimeouts::default()
-    }
+    CallTimeouts::fixed(Duration::from_millis(100))
 }
 
 /// A kubeconfig with the token `secret-token`; `cluster_line` is added to its cluster.

@@ -5,8 +5,10 @@
     reason = "helpers of tests may fail them"
 )]
 
+mod crowds;
 mod ending;
 mod limits;
+mod port;
 mod protocols;
 
 use std::collections::BTreeMap;
@@ -55,6 +57,7 @@ impl HealthView for Well {
 
     fn readiness(&self) -> Readiness {
         Readiness {
+            started: true,
             ready: true,
             ..Readiness::default()
         }
@@ -72,7 +75,9 @@ struct Server {
 pub(crate) const PATIENT: Patience = Patience {
     header: Duration::from_secs(20),
     body: Duration::from_secs(20),
+    answer: Duration::from_secs(20),
     write: Duration::from_secs(20),
+    take: Duration::from_secs(20),
     drain: Duration::from_secs(20),
 };
 

@@ -2,6 +2,7 @@
 
 mod admin;
 mod allow_deletes;
+mod attacks;
 #[cfg(feature = "demo")]
 mod bundle;
 mod cases;

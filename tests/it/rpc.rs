@@ -12,6 +12,7 @@ mod protocols;
 mod raw;
 mod scheduler;
 mod slow;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -6,6 +6,7 @@
     reason = "helpers of tests may fail them, and time is real here"
 )]
 
+use krane_testharness::free_ports::free_ports;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -288,8 +289,8 @@ fn a_signal_while_a_credential_plugin_hangs_ends_the_start() {
 }
 
 fn free_port() -> String {
-    let listener = TcpListener::bind("[::]:0").unwrap();
-    listener.local_addr().unwrap().port().to_string()
+    let [port] = free_ports().unwrap();
+    port.to_string()
 }
 
 #[test]
@@ -297,16 +298,20 @@ fn a_taken_port_ends_with_69_and_names_port_and_key() {
     let taken = TcpListener::bind("[::]:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let free = free_port();
-    for (key, rpc, metrics) in [
-        ("rpc_port", &port, "0"),
+    let at_port = format!("[::]:{port}");
+    for (key, rpc, metrics, health) in [
+        ("rpc_port", &port, "0", ""),
         (
             "observability.metrics.prometheus_port",
             &free,
             port.as_str(),
+            "",
         ),
+        ("health.listen", &free, "0", &at_port),
     ] {
         let ended = Krane::configured(&["run", "--rpc-port", rpc, "--prometheus-port", metrics])
             .env("KRANE__ADMIN__LISTEN", "127.0.0.1:0")
+            .env("KRANE__HEALTH__LISTEN", health)
             .end();
         assert_eq!(
             (ended.code, ended.stdout.as_str()),

@@ -22,6 +22,7 @@ use crate::status::{Activity, StatusBoard};
 use crate::testing::{FakeCluster, FakeControlPlane, StoppedClock, input, wants};
 use crate::tree::{TREE, picture};
 
+mod forbidden;
 mod standby;
 
 struct Quiet;
@@ -110,6 +111,7 @@ fn servers() -> Servers {
     Servers {
         rpc: Arc::new(Quiet),
         metrics: Arc::new(Quiet),
+        health: Arc::new(Quiet),
         admin: Arc::new(Quiet),
     }
 }

@@ -2,12 +2,15 @@
 
 mod amnesia;
 mod autoscaling;
+mod backup;
 mod confusion;
 mod every_kind;
 mod finalizers;
+mod forbidden;
 mod harness;
 mod isolation;
 mod kinds;
+mod limits;
 mod load;
 mod outages;
 mod outdated;
@@ -20,4 +23,5 @@ mod scheduler;
 mod stages;
 mod states;
 mod traces;
+mod unopened;
 mod upgrades;

@@ -6,7 +6,7 @@ use krane_domain::ids::ObjectKey;
 use krane_domain::kinds;
 use krane_domain::object::{ObjectRef, Resource};
 
-use super::{LaneContext, Stop, refused, writing};
+use super::{LaneContext, Stop, write_refused, writing};
 use crate::ports::Deletion;
 
 /// At least this long between two pods of one workload.
@@ -37,6 +37,6 @@ pub(super) async fn replace_one(key: &ObjectKey, context: &LaneContext) -> Resul
     let deleted = context.cluster.delete(&reference, &pod.uid).await;
     match deleted {
         Ok(Deletion::Begun | Deletion::Gone) => Ok(()),
-        Err(refusal) => Err(refused(&format!("deleting {reference}"), &refusal).into()),
+        Err(refusal) => Err(write_refused(&format!("deleting {reference}"), &refusal).into()),
     }
 }

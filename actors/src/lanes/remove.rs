@@ -22,6 +22,8 @@ pub(super) async fn unneeded(
 ) -> Result<Settlement, Stop> {
     let (found, owner) = context.store.with(|memory| {
         let found = memory.view.get(reference).cloned();
+        // What is known of a kind that krane may not list is of the past.
+        let found = found.filter(|_| !memory.view.is_unknown(reference.resource));
         (found, memory.view.workload(workload).cloned())
     });
     let found = found.filter(|found| found.is_ours() && !found.is_terminating);
@@ -44,6 +46,6 @@ pub(super) async fn unneeded(
     Ok(Settlement {
         wrote: true,
         repaired: repair.of(UNWANTED).edit(),
-        live: None,
+        ..Settlement::default()
     })
 }

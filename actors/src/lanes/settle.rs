@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use krane_domain::backlog::{Trouble, TroubleKind};
 use krane_domain::drift::{self, Decision};
+use krane_domain::kinds::Keep;
 use krane_domain::object::{LiveObject, ObjectRef, Rendered};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::upgrades::is_older_rendering as is_older;
@@ -20,8 +21,9 @@ const ROUNDS: usize = 4;
 /// What the API server answered in each of them, as an HTTP status.
 const CONFLICT: u16 = 409;
 
-/// What is wanted of one object, given what is live in its place.
-pub(super) type Wanted<'a> = dyn Fn(Option<&LiveObject>) -> Cow<'a, Rendered> + Send + Sync + 'a;
+/// What is wanted of one object, given what is live in its place and what of it may be kept.
+pub(super) type Wanted<'a> =
+    dyn Fn(Option<&LiveObject>, Keep) -> Cow<'a, Rendered> + Send + Sync + 'a;
 
 /// Makes the live object equal to what is rendered.
 pub(super) async fn settle(
@@ -39,7 +41,7 @@ pub(super) async fn settle_from(
     is_free: bool,
     context: &LaneContext,
 ) -> Result<Settlement, Stop> {
-    let wanted = |_: Option<&LiveObject>| Cow::Borrowed(rendered);
+    let wanted = |_: Option<&LiveObject>, _: Keep| Cow::Borrowed(rendered);
     settle_as(&rendered.reference, &wanted, repair, is_free, context).await
 }
 
@@ -60,16 +62,16 @@ pub(super) async fn settle_as(
             )
         });
         let seconds = context.clock.unix_seconds();
-        let rendered = &*wanted(live.as_deref());
+        let rendered = &*wanted(live.as_deref(), Keep::EqualState);
         let compare = tracing::info_span!("compare", object = %what);
         let decide = || drift::decide(rendered, live.as_deref(), fuse.as_ref(), seconds);
         match compare.in_scope(decide) {
             Decision::InPlace => {
                 context.metrics.apply_skipped.inc();
                 return Ok(Settlement {
-                    wrote: false,
-                    repaired: None,
                     live,
+                    keeps_template: rendered.keeps_template,
+                    ..Settlement::default()
                 });
             }
             Decision::Adopt { uid, foreign } => {
@@ -80,11 +82,12 @@ pub(super) async fn settle_as(
                     context.metrics.drift_detected.inc();
                 }
                 if adopt(rendered, &uid, context).await? {
-                    // What krane owns has changed, and with it maybe what it wants.
+                    // What krane owns has changed, and with it maybe what it wants. That the state
+                    // is equal proves nothing of a template that is krane's since a moment ago.
                     let live = context
                         .store
                         .with(|memory| memory.view.get(reference).cloned());
-                    let rendered = &*wanted(live.as_deref());
+                    let rendered = &*wanted(live.as_deref(), Keep::EarlierForm);
                     if let Some(settlement) = write(rendered, Some(&uid), repair, context).await? {
                         if repair.is_drift() {
                             let paths = foreign.iter().flat_map(|it| &it.paths);
@@ -112,7 +115,7 @@ pub(super) async fn settle_as(
                 if repair.is_drift() {
                     context.metrics.drift_detected.inc();
                 }
-                let rendered = &*wanted(found.as_deref());
+                let rendered = &*wanted(found.as_deref(), Keep::EqualState);
                 let uid = found.as_ref().map(|found| &*found.uid);
                 if let Some(settlement) = write(rendered, uid, repair, context).await? {
                     if repair.is_drift() {
@@ -122,14 +125,14 @@ pub(super) async fn settle_as(
                 }
             }
             Decision::Update { uid, differences } => {
-                if let Some(live) = live.as_ref().filter(|live| is_older(live, &differences))
-                    && !context.store.with(|memory| memory.may_upgrade(live))
+                if !context.writes_older
+                    && let Some(live) = live.as_ref().filter(|live| is_older(live, &differences))
                 {
-                    context.metrics.apply_skipped.inc();
                     return Ok(Settlement {
-                        wrote: false,
-                        repaired: None,
                         live: Some(Arc::clone(live)),
+                        is_deferred: true,
+                        keeps_template: rendered.keeps_template,
+                        ..Settlement::default()
                     });
                 }
                 writing(context)?;

@@ -19,18 +19,39 @@ use super::{LaneContext, Settlement, Stop, refused};
 /// A policy without members is kept this long: its environment may come back.
 const MEMBERLESS: Duration = Duration::from_secs(600);
 
+/// What a shared object is to a workload that needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// As it is rendered, or as good as that.
+    InPlace,
+    /// The workload may count on it, and it still has to be written (D44).
+    OnlyOlder,
+    /// It has to be put in place first.
+    Missing,
+}
+
 /// Whether a workload may count on this object.
-pub(super) fn is_in_place(shared: &SharedKey, context: &LaneContext) -> bool {
+pub(super) fn need(shared: &SharedKey, context: &LaneContext) -> Need {
     let rules = context.store.rules();
+    let need = |is_in_place| {
+        if is_in_place {
+            Need::InPlace
+        } else {
+            Need::Missing
+        }
+    };
+    if is_unknown(shared, context) {
+        return need(kinds::can_do_without(shared, rules));
+    }
     if let SharedKey::Namespace(namespace) = shared
         && context
             .store
             .with(|memory| memory.foreign_namespaces.contains(namespace))
     {
-        return true;
+        return Need::InPlace;
     }
     let Some(rendered) = render(shared, context) else {
-        return true;
+        return Need::InPlace;
     };
     let resource = rendered.reference.resource;
     let (live, fuse, kind_is_missing) = context.store.with(|memory| {
@@ -41,7 +62,7 @@ pub(super) fn is_in_place(shared: &SharedKey, context: &LaneContext) -> bool {
         )
     });
     if kind_is_missing && live.is_none() {
-        return kinds::can_do_without(shared, rules);
+        return need(kinds::can_do_without(shared, rules));
     }
     match drift::decide(
         &rendered,
@@ -49,20 +70,29 @@ pub(super) fn is_in_place(shared: &SharedKey, context: &LaneContext) -> bool {
         fuse.as_ref(),
         context.clock.unix_seconds(),
     ) {
-        Decision::InPlace => true,
-        Decision::Held { .. } => live.is_some(),
-        // A policy that would only lose ports is safe to count on, and what only looks older.
-        Decision::Update { differences, .. } => {
-            let is_older = live.is_some_and(|live| is_older_rendering(&live, &differences));
-            is_older || is_only_narrower(shared, &rendered, context)
+        Decision::InPlace => Need::InPlace,
+        Decision::Held { .. } => need(live.is_some()),
+        Decision::Update { differences, .. }
+            if live.is_some_and(|live| is_older_rendering(&live, &differences)) =>
+        {
+            Need::OnlyOlder
         }
+        // A policy that would only lose ports is safe to count on.
+        Decision::Update { .. } => need(is_only_narrower(shared, &rendered, context)),
         Decision::Create
         | Decision::Adopt { .. }
         | Decision::Terminating
         | Decision::NotOurs
         | Decision::Recreate { .. }
-        | Decision::Refuse(_) => false,
+        | Decision::Refuse(_) => Need::Missing,
     }
+}
+
+/// Whether krane may not list the kind of this object.
+fn is_unknown(shared: &SharedKey, context: &LaneContext) -> bool {
+    let resource = kinds::shared_reference(shared).resource;
+    let store = &context.store;
+    store.with(|memory| memory.view.is_unknown(resource))
 }
 
 /// Brings a shared object about, or removes it when nobody has needed it for long enough.
@@ -71,6 +101,10 @@ pub(super) async fn bring_about(
     was_settled: bool,
     context: &LaneContext,
 ) -> Result<Outcome, Stop> {
+    if is_unknown(shared, context) {
+        let resource = kinds::shared_reference(shared).resource;
+        return Err(words::unknown(&shared.to_string(), resource).into());
+    }
     let Some(rendered) = render(shared, context) else {
         return retire(shared, context).await;
     };
@@ -86,7 +120,7 @@ pub(super) async fn bring_about(
         }
     } else {
         let namespace = SharedKey::Namespace(Arc::clone(shared.namespace()));
-        if !is_in_place(&namespace, context) {
+        if need(&namespace, context) == Need::Missing {
             return Err(Stop::Blocked([namespace].into()));
         }
     }
@@ -103,7 +137,12 @@ pub(super) async fn bring_about(
         wrote,
         repaired,
         live,
+        is_deferred,
+        keeps_template: _,
     } = settle::settle_from(&rendered, Repair::shared(was_settled), is_free, context).await?;
+    if is_deferred {
+        return Ok(Outcome::Deferred { wrote });
+    }
     Ok(Outcome::Done {
         live: live.map(|live| live.fingerprint),
         wrote,

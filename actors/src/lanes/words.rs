@@ -3,6 +3,12 @@
 use std::time::Duration;
 
 use krane_domain::backlog::{Trouble, TroubleKind};
+use krane_domain::object::Resource;
+
+use crate::watch::permission;
+
+/// What the API server answered the list, as an HTTP status.
+const FORBIDDEN: u16 = 403;
 
 pub(super) fn not_ours(what: &str) -> Trouble {
     Trouble::new(
@@ -12,6 +18,21 @@ pub(super) fn not_ours(what: &str) -> Trouble {
         ),
     )
     .remedy("delete it or give it that label")
+}
+
+/// krane may not list this kind, which `what` needs (D38b).
+pub(super) fn unknown(what: &str, resource: Resource) -> Trouble {
+    let kinds = resource.plural();
+    let mut trouble = Trouble::new(
+        TroubleKind::Misconfigured,
+        format!("{what} needs {kinds}, which krane may not list"),
+    )
+    .remedy(format!(
+        "allow krane's ServiceAccount to {}; krane looks again every 20 s",
+        permission(resource)
+    ));
+    trouble.code = Some(FORBIDDEN);
+    trouble
 }
 
 /// A moment of today or tomorrow, by which people set their watches.

@@ -6,12 +6,17 @@ use krane_domain::drift::FuseMemory;
 use krane_domain::ids::WorkKey;
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
 use krane_domain::planted::{Bug, is_planted};
-use krane_domain::refusal::RefusalClass;
+use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::view;
 
 use super::repair::Repair;
-use super::{LaneContext, Settlement, Stop, refused, words, writing};
+use super::{LaneContext, Settlement, Stop, refused, words, write_refused, writing_of};
 use crate::ports::Deletion;
+
+/// Whether the view was shown to be stale. A server that asks for time gets it first (D49).
+fn is_stale(refusal: &Refusal) -> bool {
+    refusal.class == RefusalClass::Reevaluate && refusal.retry_after.is_none()
+}
 
 /// Applies. `None`: the view was stale and is fresh now, decide again.
 pub(super) async fn write(
@@ -24,7 +29,7 @@ pub(super) async fn write(
     // It is ours until the apply has worked: one that failed must find that out again.
     let lost_our_label = |uid: &&str| context.store.with(|memory| memory.view.was_ours(uid));
     let returning = uid.filter(lost_our_label);
-    writing(context)?;
+    writing_of(reference, context)?;
     match context.cluster.apply(rendered, uid).await {
         Ok(live) => {
             if let Some(uid) = returning {
@@ -60,9 +65,11 @@ pub(super) async fn write(
                 wrote: true,
                 repaired,
                 live: Some(live),
+                is_deferred: false,
+                keeps_template: rendered.keeps_template,
             }))
         }
-        Err(refusal) if refusal.class == RefusalClass::Reevaluate => {
+        Err(refusal) if is_stale(&refusal) => {
             refresh(rendered, context).await?;
             Ok(None)
         }
@@ -70,7 +77,7 @@ pub(super) async fn write(
             if refusal.class == RefusalClass::NamespaceMissing {
                 forget_namespace(rendered, context);
             }
-            Err(refused(&format!("applying {reference}"), &refusal).into())
+            Err(write_refused(&format!("applying {reference}"), &refusal).into())
         }
     }
 }
@@ -83,7 +90,7 @@ pub(super) async fn adopt(
     context: &LaneContext,
 ) -> Result<bool, Stop> {
     let reference = &rendered.reference;
-    writing(context)?;
+    writing_of(reference, context)?;
     match context.cluster.adopt(reference, uid).await {
         Ok(live) => {
             context.metrics.apply_writes.inc();
@@ -93,11 +100,11 @@ pub(super) async fn adopt(
             });
             Ok(true)
         }
-        Err(refusal) if refusal.class == RefusalClass::Reevaluate => {
+        Err(refusal) if is_stale(&refusal) => {
             refresh(rendered, context).await?;
             Ok(false)
         }
-        Err(refusal) => Err(refused(&format!("taking over {reference}"), &refusal).into()),
+        Err(refusal) => Err(write_refused(&format!("taking over {reference}"), &refusal).into()),
     }
 }
 
@@ -148,7 +155,7 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<D
     if live.is_terminating {
         return Err(words::still_there(&reference.to_string()).into());
     }
-    writing(context)?;
+    writing_of(reference, context)?;
     let uid = if is_planted(Bug::DeleteWithoutUid) {
         ""
     } else {
@@ -177,6 +184,6 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<D
             });
             Ok(Deletion::Gone)
         }
-        Err(refusal) => Err(refused(&format!("deleting {reference}"), &refusal).into()),
+        Err(refusal) => Err(write_refused(&format!("deleting {reference}"), &refusal).into()),
     }
 }

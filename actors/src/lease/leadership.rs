@@ -167,16 +167,24 @@ impl Leadership {
     /// Lets a write start now, if it may.
     pub fn permit(&self) -> Option<PermittedWrite> {
         let Some(shared) = &self.shared else {
-            return Some(PermittedWrite { shared: None });
+            return Some(PermittedWrite {
+                shared: None,
+                term: Some(ALWAYS),
+            });
         };
         let mut writes = shared.writes.lock();
-        let may_write = self.may_write(shared.board.now());
-        if !may_write && !is_planted(Bug::WritesWithoutALook) {
+        let term = self.term(shared.board.now());
+        if term.is_none() && !is_planted(Bug::WritesWithoutALook) {
             return None;
         }
         writes.under_way += 1;
         let shared = Some(Arc::clone(shared));
-        Some(PermittedWrite { shared })
+        Some(PermittedWrite { shared, term })
+    }
+
+    /// Waits until the term is over in which a write was let go.
+    pub async fn ended(&self, write: &PermittedWrite) {
+        self.turned(write.term).await;
     }
 
     /// Waits until the term is another one than `known`, or over.
@@ -239,7 +247,7 @@ impl Leadership {
     }
 
     /// Takes over what the elector reached. Returns the new role, if it is one.
-    pub(super) fn publish(&self, elector: &Elector, now: Moment) -> Option<Role> {
+    pub fn publish(&self, elector: &Elector, now: Moment) -> Option<Role> {
         let shared = self.shared.as_ref()?;
         let change = shared.office.lock().publish(elector, now);
         shared.changed.notify_waiters();
@@ -271,6 +279,7 @@ impl Leadership {
 #[derive(Debug)]
 pub struct PermittedWrite {
     shared: Option<Arc<Shared>>,
+    term: Option<u64>,
 }
 
 impl PermittedWrite {

@@ -307,3 +307,40 @@ async fn without_a_lease_everybody_may_write_always_and_nothing_ever_turns() {
     let turn = tokio::time::timeout(Duration::from_secs(999), leadership.turned(term));
     assert!(turn.await.is_err());
 }
+
+/// The backup names a process that has stood by since then. The one that leads may not know yet (F3).
+#[tokio::test(start_paused = true)]
+async fn a_lease_restored_from_a_backup_never_makes_two_lead() {
+    let (lease, first, second) = two().await;
+    let both = [&first, &second];
+    let backup = lease.backup();
+    lease.fault("first", Some(LeaseFault::Refuse));
+    until("the second leads", &both, || second.leads()).await;
+    lease.fault("first", None);
+    pass(Duration::from_secs(30)).await;
+    assert!(second.leads());
+    // The one that leads hears of it last.
+    lease.fault("second", Some(LeaseFault::Refuse));
+    lease.restore(backup);
+    until("the first leads again", &both, || first.leads()).await;
+    lease.fault("second", None);
+    until("the second stands by", &both, || !second.leads()).await;
+    first.stop().await;
+    second.stop().await;
+}
+
+/// A version that is known may be another record's by now (F3).
+#[tokio::test(start_paused = true)]
+async fn once_the_cluster_was_restored_the_lease_is_read_before_it_is_written() {
+    let lease = FakeLease::default();
+    let process = Process::start(&lease, "first").await;
+    until("it leads", &[&process], || process.leads()).await;
+    let mut taken = lease.backup().expect("there is a Lease");
+    taken.holder = Some("other".into());
+    taken.transitions += 1;
+    lease.restore(Some(taken));
+    assert!(process.board.api_server().note_restored(0));
+    until("it stands by", &[&process], || !process.leads()).await;
+    assert_eq!(lease.holder().as_deref(), Some("other"));
+    process.stop().await;
+}

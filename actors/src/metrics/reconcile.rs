@@ -212,7 +212,7 @@ impl LaneTimer<'_> {
         metrics.work_seconds.observe(took);
         let kind = match outcome {
             Outcome::Done { .. } => return metrics.success.inc(),
-            Outcome::Blocked(_) => return metrics.requeue.inc(),
+            Outcome::Blocked(_) | Outcome::Deferred { .. } => return metrics.requeue.inc(),
             Outcome::Trouble(trouble) => trouble.kind,
         };
         match kind {

@@ -91,9 +91,9 @@ const FAMILIES: [Family; 22] = [
     },
     Family {
         name: "krane_objects_to_upgrade",
-        help: "Objects that an earlier krane rendered and that wait to be rewritten.",
+        help: "Objects that another version or agent rendered and that wait to be rewritten, or to roll.",
         kind: MetricType::GAUGE,
-        value: |memory| memory.upgrades.waiting() as u64,
+        value: |memory| memory.to_upgrade() as u64,
     },
     Family {
         name: "krane_objects_name_conflict",

@@ -1,7 +1,7 @@
 //! One request, from its token to its answer.
 //!
-//! The order is that of trust: sizes, token, pod, deployment, environment, owner, blob; only then
-//! is the vault asked. After it has answered the pod is looked at once more: what was deleted
+//! The order is that of trust: sizes, token, pod, deployment, environment, owner, desired state,
+//! blob; only then is the vault asked. After it has answered the pod is looked at once more: what was deleted
 //! meanwhile gets nothing.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,8 @@ use krane_domain::object::Metadata;
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::secret::Secret;
 use krane_domain::secrets::{
-    Claim, Denial, Identity, PodIdentity, identify, is_same_pod, parse_blob, prove,
+    Claim, Denial, Identity, Ownership, PodIdentity, Unproved, identify, is_same_pod, parse_blob,
+    prove,
 };
 use tokio::time::{Instant, timeout};
 
@@ -19,6 +20,7 @@ use super::dependency::Dependency;
 use super::limits::Limits;
 use super::metrics::SecretsMetrics;
 use super::outcome::{Outcome, Refused};
+use super::ownership::PodOwnership;
 use super::{DecryptRequest, SecretsParts};
 use crate::ports::{VaultFailure, VaultFailureKind};
 use crate::status::StatusBoard;
@@ -40,6 +42,7 @@ type Plaintexts = BTreeMap<String, Secret>;
 /// Answers requests; shared by all that are under way.
 pub(super) struct Desk {
     parts: SecretsParts,
+    ownership: PodOwnership,
     cluster: Dependency,
     vault: Dependency,
     pub(super) metrics: SecretsMetrics,
@@ -50,17 +53,24 @@ pub(super) struct Desk {
 struct Record {
     identity: Option<Identity>,
     names: usize,
+    /// Why the desired states did not say whose the pod is, if they did not.
+    unproved: Option<Unproved>,
     /// Words on what failed; never of the request.
     detail: Option<String>,
 }
 
 impl Desk {
-    pub(super) fn new(parts: SecretsParts, metrics: SecretsMetrics) -> Self {
+    pub(super) fn new(
+        parts: SecretsParts,
+        ownership: PodOwnership,
+        metrics: SecretsMetrics,
+    ) -> Self {
         let chance = &parts.chance;
         Self {
             cluster: Dependency::new("cluster", chance.clone()),
             vault: Dependency::new("vault", chance.clone()),
             parts,
+            ownership,
             metrics,
         }
     }
@@ -80,6 +90,9 @@ impl Desk {
         let answer = answer.unwrap_or(Err(Outcome::TimedOut));
         let outcome = answer.as_ref().err().copied().unwrap_or(Outcome::Granted);
         self.metrics.count(outcome);
+        if let (Outcome::Granted, Some(why)) = (outcome, answering.record.unproved) {
+            self.metrics.count_unproved(why);
+        }
         self.metrics
             .breakers(self.cluster.gauge(), self.vault.gauge());
         audit(&request, &answering.record, outcome);
@@ -118,6 +131,12 @@ impl Answering<'_> {
             environment_id: &request.environment_id,
         };
         let proof = prove(&identity, pod.as_ref(), owner.as_ref(), claim).map_err(denied)?;
+        let now = self.board.now();
+        match self.desk.ownership.judge(&proof.origin, now) {
+            Ownership::Desired => {}
+            Ownership::NotDesired => return Err(denied(Denial::NotDesired)),
+            Ownership::Unproved(why) => self.record.unproved = Some(why),
+        }
         if request.blob.is_empty() {
             return Ok(Plaintexts::new());
         }
@@ -252,6 +271,7 @@ fn audit(request: &DecryptRequest, record: &Record, outcome: Outcome) {
     let credential = identity.and_then(|identity| identity.credential.as_deref());
     let peer = request.peer.map(tracing::field::display);
     let (names, detail) = (record.names, record.detail.as_deref());
+    let unproved = record.unproved.map(Unproved::name);
     let deployment = shown(&request.deployment_id);
     let environment = shown(&request.environment_id);
     if outcome == Outcome::Granted {
@@ -266,6 +286,7 @@ fn audit(request: &DecryptRequest, record: &Record, outcome: Outcome) {
             deployment,
             environment,
             names,
+            unproved,
             "secrets handed out"
         );
         return;

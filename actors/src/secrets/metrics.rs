@@ -1,5 +1,6 @@
 //! What requests for secrets came to.
 
+use krane_domain::secrets::Unproved;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
 
 use super::outcome::Outcome;
@@ -8,6 +9,7 @@ use super::outcome::Outcome;
 #[derive(Clone, Debug)]
 pub struct SecretsMetrics {
     requests: IntCounterVec,
+    unproved: IntCounterVec,
     breakers: IntGaugeVec,
 }
 
@@ -21,6 +23,17 @@ impl SecretsMetrics {
             ),
             &["result"],
         )?;
+        let unproved = IntCounterVec::new(
+            Opts::new(
+                "krane_secrets_unproved_total",
+                "Pods that were given secrets although the desired states did not show whose they \
+                 are, by why not.",
+            ),
+            &["reason"],
+        )?;
+        for why in Unproved::ALL {
+            unproved.with_label_values(&[why.name()]).reset();
+        }
         let breakers = IntGaugeVec::new(
             Opts::new(
                 "krane_secrets_breaker_state",
@@ -32,14 +45,27 @@ impl SecretsMetrics {
             requests.with_label_values(&[outcome.name()]).reset();
         }
         registry.register(Box::new(requests.clone()))?;
+        registry.register(Box::new(unproved.clone()))?;
         registry.register(Box::new(breakers.clone()))?;
-        let metrics = Self { requests, breakers };
+        let metrics = Self {
+            requests,
+            unproved,
+            breakers,
+        };
         metrics.breakers(0, 0);
         Ok(metrics)
     }
 
     pub(super) fn count(&self, outcome: Outcome) {
         self.requests.with_label_values(&[outcome.name()]).inc();
+    }
+
+    pub(super) fn count_unproved(&self, why: Unproved) {
+        self.unproved.with_label_values(&[why.name()]).inc();
+    }
+
+    pub(super) fn unproved_because(&self, why: Unproved) -> u64 {
+        self.unproved.with_label_values(&[why.name()]).get()
     }
 
     #[cfg(test)]

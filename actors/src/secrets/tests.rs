@@ -1,5 +1,6 @@
 //! The secrets actor over a scripted API server and a scripted vault, on a paused clock.
 
+mod ownership;
 mod scene;
 
 use core::net::{IpAddr, Ipv4Addr};

@@ -103,7 +103,7 @@ impl StatusCell {
 
 impl StatusBoard {
     /// Kills the actor at `path`, as its supervisor would. Whether one lives there.
-    #[cfg(any(test, feature = "kill"))]
+    #[cfg(any(test, debug_assertions, feature = "kill"))]
     pub fn kill(&self, path: &str) -> bool {
         let occupant = self.find(path).and_then(|cell| cell.occupant());
         if let Some(actor) = &occupant {

@@ -43,7 +43,7 @@ impl Store {
     pub fn call(&self, wish: Wish, answer: CallAnswer, now: Moment) {
         let max_backlog = self.max_backlog;
         self.with(|memory| {
-            let refused = if !memory.is_listed {
+            let refused = if !memory.is_listed || memory.view.is_blind() {
                 Err(starting())
             } else if memory.backlog.bytes() > max_backlog {
                 failed(CallFailureKind::Unavailable, "too much waits to be applied")

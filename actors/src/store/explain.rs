@@ -6,7 +6,7 @@ use krane_domain::backlog::Standing;
 use krane_domain::desired::Change;
 use krane_domain::drift::{self, Explanation};
 use krane_domain::ids::{ObjectKey, SharedKey, WorkKey};
-use krane_domain::kinds;
+use krane_domain::kinds::{self, Keep};
 use krane_domain::object::{ObjectRef, Rendered};
 
 use super::snapshot::workload;
@@ -65,10 +65,11 @@ impl Store {
     /// Everything about one workload; nothing when nothing is wanted of it, or it is gone as
     /// wanted. `unix_seconds` is the wall clock, for holds.
     pub fn explain(&self, key: &ObjectKey, unix_seconds: u64) -> Option<WorkloadExplanation> {
-        let (workload, state, live) = self.with(|memory| {
+        let (workload, state, live, unknown) = self.with(|memory| {
             let workload = workload(memory, key)?;
             let state = memory.backlog.state(key)?.clone();
-            Some((workload, state, memory.view.workload(key).cloned()))
+            let live = memory.view.workload(key).cloned();
+            Some((workload, state, live, memory.view.unknown().clone()))
         })?;
         let desired = match &state.change {
             Ok(Change::Apply(desired)) => Some(desired),
@@ -79,7 +80,8 @@ impl Store {
             for shared in desired.needs(&self.rules) {
                 objects.push(self.explain_shared(&shared, unix_seconds));
             }
-            let primary = desired.render(&self.rules, live.as_deref());
+            let primary =
+                desired.render_unsure(&self.rules, live.as_deref(), Keep::EqualState, &unknown);
             objects.push(self.explain_rendered(&primary, Role::Primary, unix_seconds));
             let owner = live.iter();
             for rendered in owner.flat_map(|owner| desired.dependants(&self.rules, owner)) {

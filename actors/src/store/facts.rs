@@ -15,6 +15,18 @@ pub struct BrokenWatch {
     pub error: String,
 }
 
+/// Whether krane itself reads the stream: a silence counts only while it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum StreamReading {
+    /// It always did.
+    #[default]
+    Steady,
+    /// The last message left no room for another.
+    Paused,
+    /// There is room again, as was seen at this moment.
+    Since(Moment),
+}
+
 /// What is known about the desired-state stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamMemory {
@@ -28,6 +40,8 @@ pub struct StreamMemory {
     pub last_item_at: Option<Moment>,
     /// Whether it has replayed everything since the controller started.
     pub(super) was_replayed: bool,
+    /// Whether krane itself reads it.
+    pub(super) reading: StreamReading,
     /// How it last ended, or could not be opened …
     pub last_end: Option<crate::ports::StreamEnd>,
     /// … and when.

@@ -11,10 +11,19 @@ use krane_domain::replay::{Replay, Shown};
 use krane_domain::scheduler::Origin;
 
 use super::Memory;
+use super::facts::StreamReading;
 
 impl Memory {
     /// Takes in a message of the stream.
     pub fn receive(&mut self, item: StreamItem, now: Moment) {
+        self.take_in(item, now);
+        if !self.has_room() {
+            self.stream.reading = StreamReading::Paused;
+        }
+    }
+
+    fn take_in(&mut self, item: StreamItem, now: Moment) {
+        let is_replayed = self.is_replayed(now);
         self.stream.last_item_at = Some(now);
         match item {
             StreamItem::Unnamed { version, .. } => {
@@ -32,6 +41,9 @@ impl Memory {
                 match self.backlog.receive(state, now) {
                     Receipt::Accepted => {
                         self.stream.received += 1;
+                        if is_replayed {
+                            self.backlog.mark_change(&key);
+                        }
                         for warning in warnings {
                             tracing::warn!(%key, %warning, "applied all the same");
                         }

@@ -39,6 +39,8 @@ pub struct ControllerSnapshot {
     pub unapplied: usize,
     /// Keys that wait for a lane.
     pub queued: usize,
+    /// Keys of which something waits only because another renderer made it (D44).
+    pub to_upgrade: usize,
     /// Lanes at work.
     pub in_flight: usize,
     /// Bytes of states that wait to be applied.
@@ -102,6 +104,8 @@ pub struct WorkloadSnapshot {
     pub outdated: usize,
     /// Why pods cannot start, in the kubelet's words.
     pub config_error: Option<Arc<str>>,
+    /// Whether its pod template is kept as another renderer made it, until its turn to roll (D44).
+    pub waits_to_roll: bool,
     /// Whether its deletion is held.
     pub is_held: bool,
     /// What the control plane was told.
@@ -132,6 +136,7 @@ impl Store {
                 highest: memory.backlog.highest(),
                 unapplied: memory.backlog.unapplied(),
                 queued: memory.backlog.ready(),
+                to_upgrade: memory.to_upgrade(),
                 in_flight: memory.backlog.in_flight(),
                 waiting_bytes: memory.backlog.bytes(),
                 blocked: memory.backlog.blocked().count(),
@@ -198,6 +203,7 @@ pub(super) fn workload(memory: &Memory, key: &ObjectKey) -> Option<WorkloadSnaps
         pod_count,
         outdated: memory.outdated.get(key).copied().unwrap_or_default(),
         config_error: memory.config_errors.get(key).cloned(),
+        waits_to_roll: memory.rolls.waits(key),
         is_held: memory.brake.held().contains(key),
         told: memory.outbox.told(&key.name),
         stages: memory.backlog.stages(key),

@@ -2,7 +2,7 @@
 
 use krane_domain::ids::Moment;
 use krane_domain::members::Members;
-use krane_domain::upgrades::Upgrades;
+use krane_domain::upgrades::Rolls;
 
 use super::{Memory, Store, StreamMemory};
 
@@ -27,7 +27,7 @@ impl Memory {
         self.foreign_namespaces.clear();
         self.memberless.clear();
         self.last_resync = None;
-        self.upgrades = Upgrades::default();
+        self.rolls = Rolls::default();
         let StreamMemory {
             unknown,
             stale,

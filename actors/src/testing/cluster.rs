@@ -1,9 +1,11 @@
 //! A small cluster.
 
+mod backup;
 mod faults;
 mod finalizers;
 mod scale;
 mod views;
+mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +18,12 @@ use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
 use krane_domain::pod::{PodDigest, PodPhase};
 use krane_domain::refusal::{Refusal, RefusalClass};
-use krane_domain::testing::applied;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+pub(crate) use self::faults::{forbidden, unavailable};
+pub(crate) use self::views::Past;
 use self::views::Sight;
 use crate::ports::{Cluster, Deletion, Item, Listed, WatchEnd, WatchEvent};
 
@@ -38,6 +41,8 @@ pub(crate) enum Op {
 pub(crate) enum Fault {
     Refuse(RefusalClass),
     Hang,
+    /// A refusal for a passing reason, after this time.
+    Late(Duration),
     /// The call has its effect, the answer is lost.
     LoseAnswer,
     /// Somebody sets the number of pods of this workload just before the call takes effect.
@@ -59,14 +64,21 @@ struct World {
     is_silent: bool,
     silent: Vec<(Resource, mpsc::UnboundedSender<WatchEvent>)>,
     history: Vec<(u64, Resource, WatchEvent)>,
+    /// Watches from an earlier version are told to list.
+    oldest: u64,
     log: Vec<Op>,
     faults: Option<Faults>,
     lists_fail: bool,
+    /// A kind of which no list works, and how long the server asks to wait.
+    refused_list: Option<(Resource, Duration)>,
+    /// Kinds of which no watch is opened, and what is answered.
+    refused_watches: Option<(Vec<Resource>, Refusal)>,
     lists: usize,
     /// When each kind was listed or watched.
     looks: Vec<(Resource, Instant)>,
     sight: Sight,
     missing: Vec<Resource>,
+    forbidden: BTreeSet<Resource>,
     finalized: BTreeSet<ObjectRef>,
     call_time: Duration,
     calls: usize,
@@ -221,6 +233,10 @@ impl FakeCluster {
             None => Ok(true),
             Some(Fault::Refuse(class)) => Err(refusal(class)),
             Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::Late(time)) => {
+                crate::testing::pass(time).await;
+                Err(refusal(RefusalClass::Transient))
+            }
             Some(Fault::LoseAnswer) => Ok(false),
             Some(Fault::Scale(workload, replicas)) => {
                 self.scale(&workload, replicas);
@@ -230,46 +246,6 @@ impl FakeCluster {
                 self.replace(&object);
                 Ok(true)
             }
-        }
-    }
-}
-
-impl World {
-    fn next_uid(&mut self) -> Arc<str> {
-        self.uids += 1;
-        format!("uid-{}", self.uids).into()
-    }
-
-    fn tell(&mut self, resource: Resource, event: &WatchEvent) {
-        self.history.push((self.version, resource, event.clone()));
-        self.watchers.retain(|(watched, watcher)| {
-            *watched != resource || watcher.send(event.clone()).is_ok()
-        });
-    }
-
-    fn store(&mut self, rendered: &Rendered, uid: &Arc<str>) -> LiveObject {
-        self.version += 1;
-        let live = applied(rendered, uid, self.version).expect("a rendered object decodes");
-        self.put(live)
-    }
-
-    fn put(&mut self, live: LiveObject) -> LiveObject {
-        self.objects.insert(live.reference.clone(), live.clone());
-        // Watches select by our label: an object without it looks deleted.
-        let event = if live.is_ours() {
-            WatchEvent::Applied(Item::Object(live.clone()))
-        } else {
-            WatchEvent::Deleted(Item::Object(live.clone()))
-        };
-        self.tell(live.reference.resource, &event);
-        live
-    }
-
-    fn delete(&mut self, reference: &ObjectRef) {
-        if let Some(mut live) = self.objects.remove(reference) {
-            self.version += 1;
-            live.resource_version = self.version;
-            self.tell(reference.resource, &WatchEvent::Deleted(Item::Object(live)));
         }
     }
 }
@@ -398,8 +374,19 @@ impl Cluster for FakeCluster {
         if world.lists_fail {
             return Err(refusal(RefusalClass::Transient));
         }
+        if let Some((resource, wait)) = world.refused_list
+            && resource == spec.resource
+        {
+            return Err(Refusal {
+                retry_after: Some(wait).filter(|wait| !wait.is_zero()),
+                ..refusal(RefusalClass::Transient)
+            });
+        }
         if world.missing.contains(&spec.resource) {
             return Err(refusal(RefusalClass::KindMissing));
+        }
+        if world.forbidden.contains(&spec.resource) {
+            return Err(forbidden(spec.resource));
         }
         let (objects, pods, version) = world.shown();
         let items = if spec.resource == Resource::Pod {
@@ -420,6 +407,14 @@ impl Cluster for FakeCluster {
         })
     }
 
+    /// Only the server at the other end of the old connections lags behind.
+    async fn list_anew(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        let sight = std::mem::take(&mut self.world.lock().sight);
+        let listed = self.list(spec).await;
+        self.world.lock().sight = sight;
+        listed
+    }
+
     async fn watch(
         &self,
         spec: &WatchSpec,
@@ -433,6 +428,12 @@ impl Cluster for FakeCluster {
         if world.missing.contains(&spec.resource) {
             return Err(refusal(RefusalClass::KindMissing));
         }
+        if world.forbidden.contains(&spec.resource) {
+            return Err(forbidden(spec.resource));
+        }
+        if let Some(refusal) = world.refused_watch(spec.resource) {
+            return Err(refusal);
+        }
         #[expect(
             clippy::disallowed_methods,
             reason = "a test's script is as long as the test"
@@ -443,6 +444,15 @@ impl Cluster for FakeCluster {
             return Ok(unfold(receiver));
         }
         let from: u64 = resource_version.parse().expect("a version of this cluster");
+        if from > world.version {
+            // It is silent until the version is passed, which takes longer than a test.
+            world.silent.push((spec.resource, sender));
+            return Ok(unfold(receiver));
+        }
+        if from < world.oldest {
+            let _ = sender.send(WatchEvent::Ended(WatchEnd::Expired));
+            return Ok(unfold(receiver));
+        }
         match &mut world.sight {
             Sight::Clear => {}
             Sight::Lagging(lagging) => {

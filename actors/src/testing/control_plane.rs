@@ -159,6 +159,11 @@ impl FakeControlPlane {
         self.world.lock().report_time = time;
     }
 
+    /// Reports under way.
+    pub(crate) fn reporting(&self) -> usize {
+        self.world.lock().reporting
+    }
+
     /// The most reports that were under way at once.
     pub(crate) fn most_reporting(&self) -> usize {
         self.world.lock().most_reporting

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use krane_domain::lease::{Claim, Failure, Record};
+use krane_domain::lease::{Claim, Elector, Failure, Record, Timing};
 use parking_lot::Mutex;
 
+use crate::lease::Leadership;
 use crate::ports::{LeaseFailure, Leases};
+use crate::status::StatusBoard;
 
 /// What happens to the requests of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,19 @@ impl FakeLease {
     pub(crate) fn requests(&self, name: &'static str) -> usize {
         let world = self.world.lock();
         world.requests.get(name).copied().unwrap_or_default()
+    }
+
+    /// The Lease as it is, with its version.
+    pub(crate) fn backup(&self) -> Option<Record> {
+        self.world.lock().record.clone()
+    }
+
+    /// The cluster is restored from a backup; versions count from there.
+    pub(crate) fn restore(&self, record: Option<Record>) {
+        let mut world = self.world.lock();
+        let version = record.as_ref().map(|record| record.version.parse());
+        world.versions = version.map_or(0, |version| version.expect("a version of this Lease"));
+        world.record = record;
     }
 
     /// Somebody else changes something that is none of its spec.
@@ -151,5 +166,59 @@ impl Leases for Way {
         let fault = self.go().await?;
         let result = self.lease.write(Some(version), claim);
         self.back(fault, result).await
+    }
+}
+
+/// A right to write that the test prolongs, in one term.
+#[derive(Clone)]
+pub(crate) struct Office {
+    board: StatusBoard,
+    leadership: Leadership,
+    elector: Arc<Mutex<(Elector, u32)>>,
+}
+
+impl Office {
+    /// One that ends after `window`, unless it is renewed.
+    pub(crate) fn of(window: Duration) -> Self {
+        let board = StatusBoard::new();
+        let timing = Timing {
+            duration: window * 2,
+            renew: window,
+            retry: window / 4,
+        };
+        let mut elector = Elector::new("this".into(), timing);
+        elector.read(None, board.now());
+        let office = Self {
+            leadership: Leadership::elected("this".into(), board.clone()),
+            board,
+            elector: Arc::new(Mutex::new((elector, 0))),
+        };
+        office.renew();
+        office
+    }
+
+    /// The same term for another window.
+    pub(crate) fn renew(&self) {
+        let now = self.board.now();
+        let (elector, version) = &mut *self.elector.lock();
+        *version += 1;
+        let record = Record {
+            uid: "lease".into(),
+            version: version.to_string().into(),
+            holder: Some("this".into()),
+            duration: None,
+            transitions: 1,
+            acquired_at: None,
+        };
+        elector.wrote(record, now, now);
+        self.leadership.publish(elector, now);
+    }
+
+    pub(crate) fn board(&self) -> StatusBoard {
+        self.board.clone()
+    }
+
+    pub(crate) fn leadership(&self) -> Leadership {
+        self.leadership.clone()
     }
 }

@@ -12,7 +12,7 @@ use crate::root::STOP_TIMEOUT;
 use crate::status::StatusBoard;
 use crate::supervisor::{PrepareFn, Shutdown, StartFn, Surroundings};
 
-const WORKERS: [&str; 23] = [
+const WORKERS: [&str; 24] = [
     "root/lease",
     "root/heartbeat",
     "root/deployments/observer/watch",
@@ -36,6 +36,7 @@ const WORKERS: [&str; 23] = [
     "root/secrets",
     "root/servers/rpc",
     "root/servers/metrics",
+    "root/servers/health",
     "root/servers/admin",
 ];
 
@@ -108,6 +109,7 @@ root (one_for_one)
 └── servers (one_for_one)
     ├── rpc
     ├── metrics
+    ├── health
     └── admin
 ";
     assert_eq!(picture(&TREE), expected);
@@ -240,6 +242,7 @@ fn whoever_waits_for_what_it_owns_ends_before_it_is_killed() {
         ("root/deployments/intake/reconciler", RECONCILER_PATIENCE),
         ("root/servers/rpc", RPC_PATIENCE),
         ("root/servers/metrics", SIDE_SERVER_PATIENCE),
+        ("root/servers/health", SIDE_SERVER_PATIENCE),
         ("root/servers/admin", SIDE_SERVER_PATIENCE),
     ] {
         let policy = TREE.worker(path).expect("it is in the tree");

@@ -142,6 +142,7 @@ annotations:
 {{- $values := .Values }}
 {{- $secrets := "/var/run/secrets/krane" }}
 {{- $own := dict "rpc_port" $values.ports.rpc
+    "health" (dict "listen" (printf "[::]:%d" (int $values.ports.health)))
     "observability" (dict "metrics" (dict "prometheus_port" $values.ports.metrics)) }}
 
 {{- $control := dict }}
@@ -275,6 +276,9 @@ true
 {{- end }}
 {{- if and (not (regexMatch "^(127\\.|\\[::1\\]:)|^$" $values.admin.listen)) (not $values.admin.existingSecret) }}{{ fail "admin.listen beyond loopback needs admin.existingSecret" }}{{ end }}
 {{- if and $values.admin.actions (not $values.admin.existingSecret) }}{{ fail "admin.actions needs admin.existingSecret" }}{{ end }}
-{{- if eq (int $values.ports.rpc) (int $values.ports.metrics) }}{{ fail "ports.rpc and ports.metrics must differ" }}{{ end }}
+{{- with $values.ports }}
+{{- if lt (len (uniq (list (int .rpc) (int .metrics) (int .health)))) 3 }}{{ fail "ports.rpc, ports.metrics and ports.health must differ" }}{{ end }}
+{{- if has (int (regexFind "[0-9]+$" $values.admin.listen)) (list (int .rpc) (int .metrics) (int .health)) }}{{ fail "the port of admin.listen must differ from ports.rpc, ports.metrics and ports.health" }}{{ end }}
+{{- end }}
 {{- if and $values.serviceMonitor.enabled $values.podMonitor.enabled }}{{ fail "enable serviceMonitor or podMonitor, not both: every series would be scraped twice" }}{{ end }}
 {{- end }}

@@ -55,7 +55,16 @@ impl Backlog {
             size,
         };
         self.replace(&work, state, now);
+        self.mark_change(key);
         true
+    }
+
+    /// The state just taken in of this object is a change, not what a start shows again: all of it
+    /// is written at once, even where what differs only looks older (D44).
+    pub fn mark_change(&mut self, key: &ObjectKey) {
+        if let Some(entry) = self.entries.get_mut(&WorkKey::Workload(key.clone())) {
+            entry.is_change = true;
+        }
     }
 
     /// Whoever called for this object was answered, or does not wait any more: what is wanted is

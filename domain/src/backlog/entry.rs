@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::queue::{Class, Urgency};
+use super::queue::{Class, LineName, Urgency};
 use super::{InTrouble, Stages, Trouble, TroubleKind};
 use crate::desired::{Change, State};
 use crate::ids::{Moment, SharedKey, WorkKey};
@@ -81,6 +81,7 @@ impl Source {
     }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
     pub(super) state: Option<Arc<State>>,
@@ -92,10 +93,25 @@ pub(super) struct Entry {
     pub(super) arrival: Option<u64>,
     /// For whom a lane works on it or last did.
     pub(super) origin: Origin,
+    /// Whether its last calls to the API server took long …
+    pub(super) is_slow: bool,
+    /// … and whether they had when the lane that works on it, or last did, began.
+    pub(super) is_slow_lane: bool,
+    /// The line a lane took it from.
+    pub(super) line: LineName,
+    /// Whether this state is known to be a change of what was wanted, and not what a start shows
+    /// again.
+    pub(super) is_change: bool,
+    /// Whether all that is left to write only looks older (D44).
+    pub(super) is_deferred: bool,
     pub(super) settled: Option<Settled>,
     pub(super) phase: Phase,
     pub(super) is_replaced: bool,
     pub(super) look_again: bool,
+    /// Whether a retry was called for while a lane worked on it: what troubled the lane may be over.
+    pub(super) is_retried: bool,
+    /// Whether all else goes first, until somebody waits for it.
+    pub(super) is_renewal: bool,
     pub(super) written_at: Option<Moment>,
     pub(super) stages: Option<Stages>,
     pub(super) trace: Option<TraceContext>,
@@ -120,10 +136,11 @@ struct Failing {
 impl Entry {
     /// Size of a state that waits its turn. What is invalid, and what failed for a reason that
     /// does not pass by itself, is kept like a settled state: if it counted, enough of it would
-    /// stop the stream for good.
+    /// stop the stream for good. Nor does the stream wait for what only looks older.
     pub(super) fn waiting_bytes(&self) -> usize {
+        let waits = !self.is_stuck() && !self.is_deferred;
         match (&self.state, &self.settled) {
-            (Some(state), None) if state.change.is_ok() && !self.is_stuck() => state.size,
+            (Some(state), None) if state.change.is_ok() && waits => state.size,
             (Some(_) | None, _) => 0,
         }
     }
@@ -135,6 +152,9 @@ impl Entry {
     pub(super) fn replace(&mut self, state: Arc<State>, now: Moment) {
         self.stages = Some(Stages::received(state.version, now));
         self.trace = None;
+        let before = self.state.as_ref();
+        self.is_change |= before.is_some_and(|before| before.change != state.change);
+        self.is_deferred = false;
         self.state = Some(state);
         self.settled = None;
         self.failure = None;
@@ -152,10 +172,23 @@ impl Entry {
             Class::Delete
         } else if self.settled.is_some() {
             Class::Repair
+        } else if self.is_deferred {
+            Class::Upgrade
         } else {
             Class::Apply
         };
         Urgency::newest_first(origin, class, self.highest)
+    }
+
+    /// The place of an object shared by workloads while none waits for it.
+    pub(super) fn urgency_unneeded(&self) -> Urgency {
+        if self.is_deferred {
+            Urgency::newest_first(self.origin, Class::Upgrade, u64::MAX)
+        } else if self.is_renewal {
+            Urgency::renewal(self.origin)
+        } else {
+            Urgency::shared(self.origin)
+        }
     }
 
     /// The place of an object shared by workloads while this entry waits for it.
@@ -166,6 +199,9 @@ impl Entry {
         };
         match (origin, self.arrival) {
             (Origin::Scheduler, Some(arrival)) => Urgency::called(arrival),
+            (Origin::Scheduler | Origin::ControlPlane, _) if self.is_deferred => {
+                Urgency::newest_first(origin, Class::Upgrade, self.highest)
+            }
             (Origin::Scheduler | Origin::ControlPlane, _) => Urgency::shared(origin),
         }
     }
@@ -179,6 +215,8 @@ impl Entry {
     pub(super) fn settle(&mut self, live: Option<u64>, now: Moment) {
         self.settled = Some(Settled { live, at: now });
         self.failure = None;
+        self.is_change = false;
+        self.is_deferred = false;
     }
 
     /// Waits for shared objects. Should they be said to be in place again and again while this
@@ -221,6 +259,12 @@ impl Entry {
             retry_at,
         });
         retry_at
+    }
+
+    /// What is left only looks older: it waits in another line.
+    pub(super) fn defer(&mut self) {
+        self.is_deferred = true;
+        self.failure = None;
     }
 
     /// Gives up the backoff of its trouble. When to try again, if the server asked for a wait that

@@ -27,12 +27,13 @@ impl Backlog {
             urgency,
             since: now,
         };
-        self.queue.insert(key, urgency, now);
+        let is_slow = entry.is_slow;
+        self.queue.insert(key, urgency, now, is_slow);
         self.adds += u64::from(!was_ready);
     }
 
     /// The place of a key in the order. A shared object has that of the most urgent key that waits
-    /// for it.
+    /// for it, whatever it lacks.
     fn urgency(&self, key: &WorkKey) -> Option<Urgency> {
         let entry = self.entries.get(key)?;
         let WorkKey::Shared(shared) = key else {
@@ -40,7 +41,18 @@ impl Backlog {
         };
         let waiting = self.blocked.get(shared).into_iter().flatten();
         let needs = waiting.filter_map(|key| Some(self.entries.get(key)?.urgency_of_need(key)));
-        Some(needs.min().unwrap_or_else(|| Urgency::shared(entry.origin)))
+        Some(needs.min().unwrap_or_else(|| entry.urgency_unneeded()))
+    }
+
+    /// Of what only looked older something else may be different by now. Whether it only did.
+    pub(super) fn end_deferral(&mut self, key: &WorkKey) -> bool {
+        let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.is_deferred) else {
+            return false;
+        };
+        self.bytes -= entry.waiting_bytes();
+        entry.is_deferred = false;
+        self.bytes += entry.waiting_bytes();
+        true
     }
 
     /// Notes what a key is blocked on, each of it at least this urgent from now on.
@@ -51,7 +63,7 @@ impl Backlog {
         }
     }
 
-    fn hasten(&mut self, shared: &SharedKey, urgency: Urgency) {
+    pub(super) fn hasten(&mut self, shared: &SharedKey, urgency: Urgency) {
         let key = WorkKey::Shared(shared.clone());
         if let Some(entry) = self.entries.get(&key)
             && let Phase::Ready {
@@ -71,9 +83,9 @@ impl Backlog {
                 since,
             } = &mut entry.phase
         {
-            self.queue.remove(key, *place, *since);
+            self.queue.remove(key, *place, *since, entry.is_slow);
             *place = urgency;
-            self.queue.insert(key, urgency, *since);
+            self.queue.insert(key, urgency, *since, entry.is_slow);
         }
     }
 
@@ -87,14 +99,17 @@ impl Backlog {
 
     /// Takes the entry out of the index of its phase.
     pub(super) fn leave_phase(&mut self, key: &WorkKey) {
-        match self.entries.get(key).map(|entry| &entry.phase) {
-            Some(Phase::Ready { urgency, since }) => {
-                self.queue.remove(key, *urgency, *since);
+        let Some(entry) = self.entries.get(key) else {
+            return;
+        };
+        match &entry.phase {
+            Phase::Ready { urgency, since } => {
+                self.queue.remove(key, *urgency, *since, entry.is_slow);
             }
-            Some(Phase::Waiting { until }) => {
+            Phase::Waiting { until } => {
                 self.timers.remove(&(*until, key.clone()));
             }
-            Some(Phase::Blocked(on)) => {
+            Phase::Blocked(on) => {
                 for shared in on {
                     if let Some(blocked) = self.blocked.get_mut(shared) {
                         blocked.remove(key);
@@ -104,7 +119,7 @@ impl Backlog {
                     }
                 }
             }
-            Some(Phase::Idle | Phase::InFlight) | None => {}
+            Phase::Idle | Phase::InFlight => {}
         }
     }
 
@@ -166,7 +181,7 @@ impl Backlog {
         for key in lost {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.phase = Phase::Idle;
-                self.queue.end(entry.origin);
+                self.queue.end(entry.line, entry.is_slow_lane);
             }
             if let WorkKey::Workload(object) = &key {
                 self.cursor.failed(object);

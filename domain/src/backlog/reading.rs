@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::entry::Source;
-use super::{Backlog, InTrouble, Settled};
+use super::{Backlog, InTrouble, Phase, Settled};
 use crate::desired::State;
 use crate::ids::{ObjectKey, WorkKey};
 use crate::replay::Age;
+use crate::secrets::DesiredWorkloads;
 
 impl Backlog {
     /// Where the stream goes on after a reconnect.
@@ -35,6 +36,17 @@ impl Backlog {
         self.queue.len()
     }
 
+    /// Whether a key waits for objects that it shares with others.
+    pub fn is_blocked(&self, key: &WorkKey) -> bool {
+        let entry = self.entries.get(key);
+        entry.is_some_and(|entry| matches!(entry.phase, Phase::Blocked(_)))
+    }
+
+    /// Of these, keys that only look older (D44).
+    pub fn deferred(&self) -> usize {
+        self.queue.upgrades()
+    }
+
     /// How often a key became ready, since the controller started.
     pub fn adds(&self) -> u64 {
         self.adds
@@ -51,6 +63,11 @@ impl Backlog {
             .get(&WorkKey::Workload(key.clone()))?
             .state
             .as_ref()
+    }
+
+    /// Whose each deployment is, as its states say (D50).
+    pub fn workloads(&self) -> &DesiredWorkloads {
+        &self.workloads
     }
 
     /// Whether the newest state of this object was brought about, and against what.

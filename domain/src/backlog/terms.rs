@@ -42,6 +42,10 @@ impl Backlog {
             .cloned()
             .collect();
         let mut tried = 0;
+        for (other, entry) in &mut self.entries {
+            let is_meant = key.is_none() || meant.contains(other);
+            entry.is_retried |= is_meant && entry.phase == Phase::InFlight;
+        }
         for key in keys {
             let entry = self.entries.get_mut(&key);
             match entry.and_then(|entry| entry.hurry(now)) {

@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{AnswerReceipt, Backlog, FAIRNESS, Outcome, Receipt, Task, Trouble, TroubleKind};
+use super::{
+    AnswerReceipt, Backlog, FAIRNESS, Outcome, Receipt, SLOW_CALL, Task, Trouble, TroubleKind,
+};
 use crate::desired::{Change, State};
 use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use crate::invalid::Invalid;
@@ -9,9 +11,11 @@ use crate::replay::Age;
 
 mod calls;
 mod property;
+mod slow;
 mod stages;
 mod terms;
 mod turns;
+mod upgrades;
 
 const DONE: Outcome = Outcome::Done {
     live: Some(1),

@@ -4,11 +4,13 @@
 //! what krane wants anew, what admission rewrote and what was reordered. Both are needed.
 
 mod keyed;
+mod own;
 mod values;
 
 use std::borrow::Cow;
 
 pub(super) use keyed::item_text;
+pub(crate) use own::own_part;
 use serde_json::{Map, Value};
 
 use super::difference::{Difference, DifferenceKind, Step};

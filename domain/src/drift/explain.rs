@@ -17,8 +17,10 @@ pub struct Explanation {
     pub differences: Vec<Attributed>,
     /// Others that own something where only krane may.
     pub foreign: Vec<Foreign>,
-    /// Whether what differs says only that an earlier krane rendered it (D16).
+    /// Whether what differs seems to say only that an earlier krane rendered it (D44).
     pub is_older_rendering: bool,
+    /// Whether its pod template is kept as another renderer made it, until its turn to roll (D44).
+    pub waits_to_roll: bool,
     /// Whether its own apply could not remove what differs, so that it is left alone.
     pub is_fused: bool,
     /// Why a hold annotation is not obeyed.
@@ -79,6 +81,7 @@ pub fn explain(
         differences,
         foreign,
         is_older_rendering,
+        waits_to_roll: rendered.keeps_template,
         is_fused: !judgement.fused.is_empty(),
         ignored_hold: judgement.ignored_hold,
     }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub use validate::{validate, validate_delete};
 
 use super::watches::is;
-use super::{LiveKind, Member, Rules, WantedKind, WatchSpec};
+use super::{Keep, LiveKind, Member, Rules, WantedKind, WatchSpec};
 use crate::ids::ObjectKey;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
@@ -78,7 +78,7 @@ impl WantedKind for DesiredPolicy {
         )
     }
 
-    fn render(&self, _rules: &Rules, _live: Option<&LiveObject>) -> Rendered {
+    fn render(&self, _rules: &Rules, _live: Option<&LiveObject>, _keep: Keep) -> Rendered {
         render::render(self)
     }
 }

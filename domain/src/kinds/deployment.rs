@@ -9,7 +9,7 @@ mod render;
 mod template;
 mod validate;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,13 +20,14 @@ use autoscaler::dependants;
 use render::render;
 
 use super::watches::is;
-use super::{LiveKind, Member, Observation, Rules, WantedKind, WatchSpec};
+use super::{Keep, LiveKind, Member, Observation, Rules, WantedKind, WatchSpec};
 use crate::ids::ObjectKey;
 use crate::invalid::Invalid;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::pod::PodDigest;
 use crate::scheduler::Origin;
+use crate::secrets::WorkloadIdentity;
 
 /// The fields of an `ApplyDeployment` message as decoded, before validation.
 ///
@@ -176,6 +177,15 @@ impl WantedKind for DesiredDeployment {
         self.origin
     }
 
+    fn workload_identity(&self) -> Option<WorkloadIdentity> {
+        Some(WorkloadIdentity {
+            deployment_id: Arc::clone(&self.deployment_id),
+            workspace_id: Arc::clone(&self.workspace_id),
+            environment_id: Arc::clone(&self.environment_id),
+            origin: self.origin,
+        })
+    }
+
     fn replicas(&self) -> Option<u32> {
         let with_autoscaler = self.autoscaling.map(|policy| policy.min_replicas);
         Some(with_autoscaler.unwrap_or(self.replicas))
@@ -189,8 +199,31 @@ impl WantedKind for DesiredDeployment {
         )
     }
 
-    fn render(&self, rules: &Rules, live: Option<&LiveObject>) -> Rendered {
+    fn render(&self, rules: &Rules, live: Option<&LiveObject>, _keep: Keep) -> Rendered {
         render(self, rules, live)
+    }
+
+    fn render_unsure(
+        &self,
+        rules: &Rules,
+        live: Option<&LiveObject>,
+        _keep: Keep,
+        unknown: &BTreeSet<Resource>,
+    ) -> Rendered {
+        let rendered = render(self, rules, live);
+        match live {
+            Some(live) if unknown.contains(&Resource::HorizontalPodAutoscaler) => {
+                autoscaler::leave_replicas_of_others(rendered, live)
+            }
+            Some(_) | None => rendered,
+        }
+    }
+
+    fn dependant_kinds(&self) -> &'static [Resource] {
+        match self.autoscaling {
+            Some(_) => &[Resource::HorizontalPodAutoscaler],
+            None => &[],
+        }
     }
 
     fn dependants(&self, _rules: &Rules, owner: &LiveObject) -> Vec<Rendered> {

@@ -5,6 +5,7 @@ mod config;
 mod forms;
 mod observe;
 mod render;
+mod state;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub use validate::{validate, validate_delete};
 
 use super::watches::is;
-use super::{LiveKind, Member, Observation, Rules, WantedKind, WatchSpec};
+use super::{Keep, LiveKind, Member, Observation, Rules, WantedKind, WatchSpec};
 use crate::ids::ObjectKey;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
@@ -106,8 +107,12 @@ impl WantedKind for DesiredSentinel {
         self.part(Resource::Deployment, "")
     }
 
-    fn render(&self, rules: &Rules, live: Option<&LiveObject>) -> Rendered {
-        render::render(self, rules, live)
+    fn render(&self, rules: &Rules, live: Option<&LiveObject>, keep: Keep) -> Rendered {
+        render::render(self, rules, live, keep)
+    }
+
+    fn dependant_kinds(&self) -> &'static [Resource] {
+        &companions::KINDS
     }
 
     fn dependants(&self, rules: &Rules, owner: &LiveObject) -> Vec<Rendered> {
@@ -182,6 +187,10 @@ impl LiveKind for Live {
 
     fn is_observed_by_status(&self) -> bool {
         true
+    }
+
+    fn is_rolled_out(&self, live: &LiveObject) -> bool {
+        observe::is_rolled_out(live)
     }
 
     fn observe(

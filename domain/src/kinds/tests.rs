@@ -1,12 +1,15 @@
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::deployment::{DeploymentInput, validate};
 use super::{
-    Desired, Password, PullSecret, Rules, can_do_without, question_id, render_shared, shared_keys,
+    Desired, Password, PullSecret, Rules, can_do_without, question_id, render_shared, sentinel,
+    shared_keys,
 };
 use crate::ids::{Controller, ObjectKey, SharedKey};
 use crate::object::{LiveObject, Resource};
-use crate::testing::{applied, applied_json, minimal_input};
+use crate::testing::{applied, applied_json, minimal_input, sentinel_input};
 
 fn desired(rules: &Rules) -> Desired {
     let input = DeploymentInput {
@@ -120,4 +123,43 @@ fn the_primary_kind_is_watched_first() {
         Some(controller.primary())
     );
     assert!(controller.has_reports());
+}
+
+/// (F31, D38b) What a state needs to be known, and what a delete would leave behind.
+#[test]
+fn a_state_is_blocked_by_the_kinds_it_is_made_of_and_by_no_other() {
+    let (strict, loose) = (
+        Rules::default(),
+        Rules {
+            is_cilium_required: false,
+            ..Rules::default()
+        },
+    );
+    let unknown = |kind| BTreeSet::from([kind]);
+    let sentinel =
+        sentinel::validate(sentinel_input(), &strict).unwrap_or_else(|invalid| panic!("{invalid}"));
+    let sentinel = Desired::Sentinel(Box::new(sentinel));
+    let key = sentinel.key().clone();
+    for kind in [Resource::Service, Resource::PodDisruptionBudget] {
+        for rules in [&strict, &loose] {
+            assert_eq!(sentinel.blocked_by(rules, &unknown(kind)), Some(kind));
+            let delete = Controller::Sentinels.delete_blocked_by(&key, rules, &unknown(kind));
+            assert_eq!(delete, Some(kind));
+        }
+    }
+    let policies = unknown(Resource::CiliumNetworkPolicy);
+    let policy = Some(Resource::CiliumNetworkPolicy);
+    assert_eq!(sentinel.blocked_by(&strict, &policies), policy);
+    assert_eq!(sentinel.blocked_by(&loose, &policies), None);
+    assert_eq!(
+        sentinel.blocked_by(&strict, &unknown(Resource::HorizontalPodAutoscaler)),
+        None
+    );
+    let autoscalers = unknown(Resource::HorizontalPodAutoscaler);
+    let delete = Controller::Deployments.delete_blocked_by(&key, &strict, &autoscalers);
+    assert_eq!(delete, None, "it goes with its workload");
+    for controller in Controller::ALL {
+        assert!(controller.is_essential(controller.primary()));
+        assert!(!controller.is_essential(Resource::Namespace));
+    }
 }

@@ -269,3 +269,49 @@ fn rivals_that_keep_conflicting_keep_their_pace() {
     }
     assert_eq!(elector.next_at(at(7), at(7), 1.0), at(9));
 }
+
+/// Another process may be in its term still, and holds what it wrote for valid (F3).
+#[test]
+fn a_lease_restored_from_a_backup_that_names_a_former_holder_is_waited_out() {
+    let mut former = holder("a", at(0));
+    former.read(Some(record(9, "b", 1)), at(30));
+    assert_eq!(until(&former), None);
+    former.read(Some(record(5, "a", 0)), at(40));
+    assert_eq!(former.next(at(41)), Move::Look, "not its own any more");
+    assert_eq!(former.release(), None);
+    former.read(Some(record(5, "a", 0)), at(54));
+    assert_eq!(former.next(at(54)), Move::Look);
+    let made = former.next(at(55));
+    assert!(matches!(&made, Move::Update { claim, .. } if claim.is_new && claim.transitions == 1));
+    former.wrote(after(6, &made), at(55), at(56));
+    assert_eq!(until(&former), Some(at(65)));
+    former.read(Some(record(7, "a", 1)), at(57));
+    assert!(matches!(former.next(at(57)), Move::Update { claim, .. } if !claim.is_new));
+}
+
+/// Nobody else can have held it: the answer to its own write was lost.
+#[test]
+fn a_lease_that_was_won_by_a_write_without_an_answer_is_not_waited_out() {
+    let mut winner = elector("a");
+    winner.read(Some(record(5, "b", 0)), at(0));
+    let made = winner.next(at(15));
+    winner.write_failed(Failure::Unknown);
+    winner.write_failed(Failure::Unknown);
+    winner.read(Some(after(6, &made)), at(18));
+    assert!(matches!(winner.next(at(18)), Move::Update { claim, .. } if !claim.is_new));
+}
+
+/// Its versions count from there again, so that a former one may come back as another's (F3).
+#[test]
+fn after_a_restore_the_lease_is_read_before_it_is_written() {
+    let mut holder = holder("a", at(0));
+    holder.mistrust();
+    assert_eq!(holder.next(at(2)), Move::Look);
+    assert_eq!(
+        until(&holder),
+        Some(at(10)),
+        "what was granted stays granted"
+    );
+    holder.read(Some(record(1, "a", 0)), at(2));
+    assert!(matches!(holder.next(at(2)), Move::Update { .. }));
+}

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Delivery, Outbox, REFRESH};
+use super::{Delivery, Outbox, REFRESH, Sending};
 use crate::ids::{Moment, ObjectKey};
 use crate::report::{Instance, InstanceStatus, Report};
 
@@ -35,6 +35,13 @@ fn gone(name: &str) -> Report {
 
 const T0: Moment = Duration::ZERO;
 
+/// Sends what is due, and ends the send like this in the same moment.
+fn send(outbox: &mut Outbox, delivery: Delivery, now: Moment, jitter: f64) -> Sending {
+    let sending = outbox.next(now).expect("due");
+    outbox.finish(&sending.id, delivery, now, now, jitter);
+    sending
+}
+
 fn at(seconds: u64) -> Moment {
     Duration::from_secs(seconds)
 }
@@ -43,12 +50,12 @@ fn at(seconds: u64) -> Moment {
 fn the_latest_report_wins_and_one_is_in_flight_per_object() {
     let mut outbox = Outbox::default();
     outbox.observe(instances("a", false), T0, T0);
-    assert!(outbox.next(T0).is_some());
+    let first = outbox.next(T0).expect("due");
     outbox.observe(instances("a", true), at(1), at(1));
     assert!(outbox.next(at(1)).is_none(), "one in flight per object");
-    outbox.finish(&key("a"), Delivery::Delivered, at(2), at(2), 0.0);
-    let (report, since) = outbox.next(at(2)).expect("the newer report is due");
-    assert_eq!((report, since), (instances("a", true), at(1)));
+    outbox.finish(&first.id, Delivery::Delivered, at(2), at(2), 0.0);
+    let newer = outbox.next(at(2)).expect("the newer report is due");
+    assert_eq!((newer.report, newer.since), (instances("a", true), at(1)));
 }
 
 /// unkeyed/unkey 8b161adf66, PR #5328 (A36): what never changes is said again all the same.
@@ -56,8 +63,7 @@ fn the_latest_report_wins_and_one_is_in_flight_per_object() {
 fn what_was_delivered_is_not_sent_again_before_the_refresh() {
     let mut outbox = Outbox::default();
     outbox.observe(instances("a", true), T0, T0);
-    outbox.next(T0).expect("due");
-    outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 1.0);
+    send(&mut outbox, Delivery::Delivered, T0, 1.0);
     outbox.observe(instances("a", true), at(5), at(5));
     assert!(outbox.next(at(5)).is_none());
     assert!(
@@ -72,8 +78,10 @@ fn an_unreachable_control_plane_loses_nothing() {
     outbox.observe(instances("a", true), T0, T0);
     for attempt in 0..50 {
         let now = at(attempt * 10);
-        assert!(outbox.next(now).is_some(), "attempt {attempt}");
-        outbox.finish(&key("a"), Delivery::Unreachable, now, now + at(5), 0.5);
+        let Some(sending) = outbox.next(now) else {
+            panic!("attempt {attempt}")
+        };
+        outbox.finish(&sending.id, Delivery::Unreachable, now, now + at(5), 0.5);
         assert_eq!(outbox.undelivered(), 1);
     }
 }
@@ -84,8 +92,7 @@ fn a_refused_report_backs_off_alone_and_is_sent_at_once_when_it_changes() {
     outbox.observe(instances("a", true), T0, T0);
     for _ in 0..20 {
         let now = outbox.next_due().expect("still due");
-        outbox.next(now).expect("due");
-        outbox.finish(&key("a"), Delivery::Refused, now, now, 1.0);
+        send(&mut outbox, Delivery::Refused, now, 1.0);
     }
     let pause = outbox.next_due().expect("due");
     assert!(pause > at(600), "backed off");
@@ -99,8 +106,8 @@ fn a_recreated_object_is_reported_again_after_its_deletion() {
     let mut outbox = Outbox::default();
     for report in [instances("a", true), gone("a"), instances("a", true)] {
         outbox.observe(report.clone(), T0, T0);
-        assert_eq!(outbox.next(T0).map(|(sent, _)| sent), Some(report));
-        outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
+        let sent = send(&mut outbox, Delivery::Delivered, T0, 0.0);
+        assert_eq!(sent.report, report);
     }
 }
 
@@ -108,8 +115,7 @@ fn a_recreated_object_is_reported_again_after_its_deletion() {
 fn a_deletion_is_reported_once() {
     let mut outbox = Outbox::default();
     outbox.observe(gone("a"), T0, T0);
-    outbox.next(T0).expect("due");
-    outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
+    send(&mut outbox, Delivery::Delivered, T0, 0.0);
     outbox.observe(gone("a"), at(60), at(60));
     outbox.refresh(|_| at(60));
     assert!(outbox.next(at(10_000)).is_none());
@@ -127,12 +133,10 @@ fn a_deletion_is_reported_once_and_with_the_id_that_was_last_told() {
         running_image: "i".to_owned(),
     };
     outbox.observe(healthy, T0, T0);
-    outbox.next(T0).expect("due");
-    outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
+    send(&mut outbox, Delivery::Delivered, T0, 0.0);
     outbox.observe_gone(&key("a"), None, T0);
-    let (sent, _) = outbox.next(T0).expect("due");
-    assert_eq!(sent.id().map(|id| &**id), Some("s_1"));
-    outbox.finish(&key("a"), Delivery::Delivered, T0, T0, 0.0);
+    let sent = send(&mut outbox, Delivery::Delivered, T0, 0.0);
+    assert_eq!(sent.report.id().map(|id| &**id), Some("s_1"));
     outbox.observe_gone(&key("a"), Some("s_1".into()), at(1));
     outbox.observe_gone(&key("a"), None, at(2));
     assert!(outbox.next(at(3)).is_none());
@@ -145,8 +149,7 @@ fn memory_of_deletions_does_not_grow_with_churn() {
         let now = at(round * 10);
         let name = format!("d{round}");
         outbox.observe(gone(&name), now, now);
-        outbox.next(now).expect("due");
-        outbox.finish(&key(&name), Delivery::Delivered, now, now, 0.0);
+        send(&mut outbox, Delivery::Delivered, now, 0.0);
         outbox.forget_gone(now);
     }
     assert!(
@@ -166,25 +169,57 @@ fn deliveries_lost_with_their_reporter_are_due_again() {
     assert!(outbox.next(at(1)).is_some());
 }
 
+/// (F1) A lease is lost and regained while a report is under way: its repetition and the late
+/// answer both end.
+#[test]
+fn a_late_end_of_an_abandoned_send_changes_nothing() {
+    let ends = [
+        Delivery::Delivered,
+        Delivery::Unreachable,
+        Delivery::Refused,
+    ];
+    for late in ends {
+        for end in ends {
+            let mut outbox = Outbox::default();
+            outbox.observe(instances("web", true), T0, T0);
+            let lost = outbox.next(T0).expect("due");
+            outbox.abandon(at(10));
+            let again = outbox.next(at(10)).expect("due again");
+            outbox.finish(&lost.id, late, at(20), at(21), 0.5);
+            assert!(outbox.is_in_flight(&again.id), "{late:?} of the lost one");
+            assert_eq!(outbox.in_flight(), 1);
+            outbox.finish(&again.id, end, at(20), at(21), 0.5);
+            outbox.finish(&lost.id, late, at(20), at(21), 0.5);
+            outbox.finish(&again.id, end, at(20), at(21), 0.5);
+            assert_eq!(outbox.in_flight(), 0);
+            let due = outbox.next_due().expect("live objects are said again");
+            assert!(due > at(20), "{late:?}, then {end:?}");
+            outbox.next(due).expect("due");
+            assert!(outbox.next(due).is_none(), "{late:?}, then {end:?}");
+        }
+    }
+}
+
 #[test]
 fn what_was_told_lags_behind_what_is_wanted_until_it_is_delivered() {
     let mut outbox = Outbox::default();
     assert_eq!(outbox.told("a"), None);
     outbox.observe(instances("a", false), T0, T0);
-    outbox.next(T0).expect("due");
-    outbox.finish(&key("a"), Delivery::Delivered, at(1), at(1), 0.5);
+    let sending = outbox.next(T0).expect("due");
+    outbox.finish(&sending.id, Delivery::Delivered, at(1), at(1), 0.5);
     outbox.observe(instances("a", true), at(2), at(2));
     let told = outbox.told("a").expect("known");
     assert_eq!((told.is_delivered, told.since), (false, at(2)));
     assert_eq!(told.delivered_at, Some(at(1)));
-    outbox.next(at(2)).expect("due");
-    outbox.finish(&key("a"), Delivery::Refused, at(3), at(3), 0.5);
+    let sending = outbox.next(at(2)).expect("due");
+    outbox.finish(&sending.id, Delivery::Refused, at(3), at(3), 0.5);
     assert_eq!(outbox.told("a").expect("known").refusals, 1);
-    outbox.next(at(60)).expect("due again");
-    outbox.finish(&key("a"), Delivery::Delivered, at(60), at(60), 0.5);
+    send(&mut outbox, Delivery::Delivered, at(60), 0.5);
     let told = outbox.told("a").expect("known");
     assert_eq!(
         (told.is_delivered, told.wanted),
         (true, instances("a", true))
     );
 }
+
+mod orders;

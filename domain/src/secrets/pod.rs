@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use super::{Denial, Identity};
+use super::{Denial, Identity, PodOrigin};
 use crate::labels;
 use crate::object::Metadata;
 use crate::variables::ENCRYPTED;
@@ -71,6 +71,8 @@ pub struct Claim<'a> {
 pub struct Proof<'a> {
     /// The key ring in the vault: the environment of the pod's label, whatever the request says.
     pub key_ring: &'a str,
+    /// What is compared with the desired states (D50).
+    pub origin: PodOrigin<'a>,
     pod: &'a PodIdentity,
 }
 
@@ -100,7 +102,7 @@ pub fn is_same_pod(identity: &Identity, pod: Option<&PodIdentity>) -> Result<(),
 /// Whether this pod may have what the claim names. `owner` is the live ReplicaSet that the pod's
 /// controller reference names, if there is one.
 pub fn prove<'a>(
-    identity: &Identity,
+    identity: &'a Identity,
     pod: Option<&'a PodIdentity>,
     owner: Option<&Metadata>,
     claim: Claim<'_>,
@@ -135,24 +137,42 @@ pub fn prove<'a>(
         Denial::AnotherEnvironment,
         claim.environment_id,
     )?;
-    if !is_owned(pod, owner, deployment) {
-        return Err(Denial::NotOfAReplicaSet);
+    let (reference, owner) = owned(pod, owner, deployment).ok_or(Denial::NotOfAReplicaSet)?;
+    let of_owner = |key: &str| owner.labels.get(key).map(String::as_str);
+    // The template alone decides the labels of a pod: changed there, it would open another key ring.
+    if of_owner(labels::ENVIRONMENT_ID) != Some(key_ring) {
+        return Err(Denial::OwnerOfAnotherEnvironment);
     }
-    Ok(Proof { key_ring, pod })
+    let origin = PodOrigin {
+        namespace: &identity.namespace,
+        replica_set: &reference.name,
+        deployment_id: deployment,
+        workspace_id: label(labels::WORKSPACE_ID).unwrap_or_default(),
+        environment_id: key_ring,
+        is_of_scheduler: of_owner(labels::DESIRED_BY) == Some(labels::SCHEDULER),
+    };
+    Ok(Proof {
+        key_ring,
+        origin,
+        pod,
+    })
 }
 
 /// Labels can be put on any pod by whoever may create pods; a controller reference to a ReplicaSet
 /// that krane manages can not be had so cheaply.
-fn is_owned(pod: &PodIdentity, owner: Option<&Metadata>, deployment: &str) -> bool {
-    let (Some(reference), Some(owner)) = (&pod.owner, owner) else {
-        return false;
-    };
+fn owned<'a, 'b>(
+    pod: &'a PodIdentity,
+    owner: Option<&'b Metadata>,
+    deployment: &str,
+) -> Option<(&'a ControllerOwner, &'b Metadata)> {
+    let (reference, owner) = (pod.owner.as_ref()?, owner?);
     let label = |key: &str| owner.labels.get(key).map(String::as_str);
-    reference.kind == REPLICA_SET
+    let is_it = reference.kind == REPLICA_SET
         && *reference.uid == *owner.uid
         && owner.is_ours()
         && label(labels::COMPONENT) == Some(labels::COMPONENT_DEPLOYMENT)
-        && label(labels::DEPLOYMENT_ID) == Some(deployment)
+        && label(labels::DEPLOYMENT_ID) == Some(deployment);
+    is_it.then_some((reference, owner))
 }
 
 impl PodIdentity {

@@ -9,6 +9,8 @@ use crate::object::{LiveObject, ObjectRef, Resource};
 use crate::pod::{PodDigest, PodPhase};
 use crate::report::Gist;
 
+mod property;
+
 fn live(name: &str, uid: &str, resource_version: u64, fingerprint: u64) -> LiveObject {
     LiveObject {
         reference: ObjectRef::new(Resource::ReplicaSet, "ns", name),
@@ -259,21 +261,109 @@ fn a_policy_is_looked_at_when_a_workload_adds_a_port_and_not_for_each_workload()
 
 /// Sieve, unobserved state, instaclustr/cassandra-operator#398 (C05): deletions that no event told of.
 #[test]
-fn a_list_that_lacks_an_object_says_it_is_gone_unless_it_is_newer_than_the_list() {
+fn a_list_that_lacks_an_object_says_it_is_gone_unless_it_was_shown_after_the_list_was_asked_for() {
     let mut view = View::new(Controller::Deployments);
     view.insert(live("old", "u1", 5, 7));
     view.insert(live("kept", "u2", 6, 7));
-    view.insert(live("new", "u3", 11, 7));
     view.insert_pod(pod("p1", "u2", 5));
-    let listed: BTreeSet<Arc<str>> = [Arc::from("u2")].into();
-    let effects = view.retain_listed(Resource::ReplicaSet, &listed, 10);
+    view.list_begins(Resource::ReplicaSet);
+    view.insert(live("new", "u3", 11, 7));
+    let listed = vec![live("kept", "u2", 6, 7)];
+    let effects = view.replace(Resource::ReplicaSet, listed, 10);
     assert_eq!(effects.look, BTreeSet::from([workload("old")]));
     assert_eq!(view.workloads().count(), 2);
-    let effects = view.retain_listed(Resource::Pod, &BTreeSet::new(), 10);
+    let effects = view.replace_pods(Vec::new());
     assert_eq!(
         effects.observe,
         BTreeSet::from([ObjectKey::new("ns", "kept")])
     );
+}
+
+fn fingerprint(view: &View, name: &str) -> Option<u64> {
+    let reference = ObjectRef::new(Resource::ReplicaSet, "ns", name);
+    view.get(&reference).map(|live| live.fingerprint)
+}
+
+/// A cluster restored from a backup has lower versions (F3).
+#[test]
+fn a_complete_list_replaces_what_is_known_whatever_the_versions() {
+    let mut view = View::new(Controller::Deployments);
+    view.insert(live("changed", "u1", 1080, 9));
+    view.insert(live("new", "u2", 1090, 7));
+    view.insert(live("gone", "u3", 800, 7));
+    let gone = ObjectRef::new(Resource::ReplicaSet, "ns", "gone");
+    view.remove(&gone, "u3", GONE);
+    view.insert_pod(pod("p1", "u1", 1070));
+    let listed = || vec![live("changed", "u1", 900, 7), live("gone", "u3", 800, 7)];
+    view.list_begins(Resource::ReplicaSet);
+    let effects = view.replace(Resource::ReplicaSet, listed(), 1000);
+    let changed = ["changed", "gone", "new"].map(workload);
+    assert_eq!(effects.look, BTreeSet::from(changed));
+    assert_eq!(view.workloads().count(), 2);
+    assert_eq!(fingerprint(&view, "changed"), Some(7));
+    assert_eq!(
+        view.replace(Resource::ReplicaSet, listed(), 1000).look,
+        BTreeSet::new()
+    );
+    let mut restored = pod("p1", "u1", 950);
+    restored.is_ready = false;
+    let effects = view.replace_pods(vec![restored]);
+    assert_eq!(
+        effects.observe,
+        BTreeSet::from([ObjectKey::new("ns", "changed")])
+    );
+    assert!(!pods_of(&view, "u1")[0].is_ready);
+    // Events count from there.
+    view.insert(live("changed", "u1", 1001, 8));
+    assert_eq!(fingerprint(&view, "changed"), Some(8));
+}
+
+/// The list may have been taken before what came after it was asked for.
+#[test]
+fn a_list_takes_nothing_back_that_came_after_it_was_asked_for() {
+    let mut view = View::new(Controller::Deployments);
+    for (name, uid) in [
+        ("written", "u1"),
+        ("deleted", "u2"),
+        ("leaving", "u3"),
+        ("doubted", "u4"),
+    ] {
+        view.insert(live(name, uid, 5, 7));
+    }
+    let reference = |name| ObjectRef::new(Resource::ReplicaSet, "ns", name);
+    view.list_begins(Resource::ReplicaSet);
+    view.insert(live("written", "u1", 12, 9));
+    view.remove(&reference("deleted"), "u2", GONE);
+    view.mark_leaving(&reference("leaving"), "u3");
+    view.doubt(&reference("doubted"));
+    let listed = [
+        ("written", "u1"),
+        ("deleted", "u2"),
+        ("leaving", "u3"),
+        ("doubted", "u4"),
+    ];
+    let listed = listed.map(|(name, uid)| live(name, uid, 5, 7)).to_vec();
+    view.replace(Resource::ReplicaSet, listed, 10);
+    assert_eq!(fingerprint(&view, "written"), Some(9));
+    assert_eq!(fingerprint(&view, "deleted"), None);
+    let leaving = view.get(&reference("leaving"));
+    assert!(leaving.is_some_and(|live| live.is_terminating));
+    assert_eq!(fingerprint(&view, "doubted"), Some(7));
+}
+
+/// A name that was deleted and made again: the backup has the former one.
+#[test]
+fn the_object_that_a_backup_brings_back_replaces_its_successor() {
+    let mut view = View::new(Controller::Deployments);
+    view.insert(live("a", "u1", 5, 7));
+    view.insert(live("a", "u2", 20, 7));
+    let reference = ObjectRef::new(Resource::ReplicaSet, "ns", "a");
+    view.list_begins(Resource::ReplicaSet);
+    view.replace(Resource::ReplicaSet, vec![live("a", "u1", 5, 7)], 10);
+    assert_eq!(view.get(&reference).map(|live| &*live.uid), Some("u1"));
+    assert!(!view.was_ours("u1"));
+    view.forget_removed();
+    assert!(!view.was_ours("u2"));
 }
 
 #[test]

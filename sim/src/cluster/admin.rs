@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use krane_domain::object::ObjectRef;
+use krane_actors::ports::Item;
+use krane_domain::object::{LiveObject, ObjectRef};
 use krane_domain::refusal::ApiStatus;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use super::agenda::Task;
 use super::patches;
 use super::requests::Deletion;
 use super::schema::{Kind, kind_named};
-use super::store::{Key, Version};
+use super::store::{Backup, Key, Version};
 use super::world::World;
 
 /// Somebody with all rights. Answers and refusals are those of the API server.
@@ -45,6 +46,20 @@ impl Admin {
     pub fn get(&self, object: &ObjectRef) -> Option<Value> {
         let world = self.world.lock();
         world.store.get(&Key::of(object)).map(|found| found.json())
+    }
+
+    /// The same as krane reads it, decoded once; nothing when krane cannot read it.
+    pub fn live(&self, object: &ObjectRef) -> Option<LiveObject> {
+        let found = self.world.lock().store.get(&Key::of(object)).cloned()?;
+        match found.item(object.resource) {
+            Ok(Item::Object(live)) => Some(live),
+            Ok(Item::Pod(_)) | Err(_) => None,
+        }
+    }
+
+    /// Whether the object is there.
+    pub fn has(&self, object: &ObjectRef) -> bool {
+        self.world.lock().store.get(&Key::of(object)).is_some()
     }
 
     /// All objects of a kind, in one namespace or in all.
@@ -232,6 +247,18 @@ impl Admin {
     /// The server forgets what happened: watches from any earlier version expire.
     pub fn compact(&self) {
         self.world.lock().store.compact();
+    }
+
+    /// Saves everything that is stored.
+    pub fn backup(&self) -> Backup {
+        self.world.lock().store.backup()
+    }
+
+    /// Restores the cluster: everything is as it was in the backup, and versions count from there,
+    /// or from `bump` further. All watches break; one from an earlier version has to list, one from
+    /// a later version is silent until that is passed.
+    pub fn restore(&self, backup: &Backup, bump: u64) {
+        self.world.lock().restore(backup, bump);
     }
 
     /// The newest resource version.

@@ -115,11 +115,16 @@ impl SimClient {
     }
 
     fn list_now(&self, world: &World, spec: &WatchSpec) -> Result<Listed, Status> {
+        let horizon = self.view.horizon(world.store.version());
+        Self::list_as_of(world, spec, horizon)
+    }
+
+    fn list_as_of(world: &World, spec: &WatchSpec, horizon: u64) -> Result<Listed, Status> {
         let selector = Selector::parse(spec)?;
         let kind = spec.resource.kind();
         world.live(&Key::new(kind, "", ""))?;
         let newest = world.store.version();
-        let horizon = self.view.horizon(newest).max(world.store.oldest());
+        let horizon = horizon.max(world.store.oldest());
         let objects = if horizon >= newest {
             let objects = world.store.of_kind(kind, spec.namespace);
             objects.map(|(_, version)| Arc::clone(version)).collect()
@@ -254,6 +259,14 @@ impl Cluster for SimClient {
         .await
     }
 
+    /// Only the server at the other end of the old connections lags behind.
+    async fn list_anew(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        self.call("list", spec.resource.plural().to_owned(), |world| {
+            Self::list_as_of(world, spec, world.store.version())
+        })
+        .await
+    }
+
     async fn watch(
         &self,
         spec: &WatchSpec,
@@ -307,7 +320,7 @@ fn body(object: &Rendered, uid: Option<&str>) -> Result<Value, Refusal> {
     if let Some(version) = object.made_for {
         body["metadata"]["resourceVersion"] = json!(version.to_string());
     }
-    let size = body.to_string().len();
+    let size = refusals::text_length(&body);
     if size > LARGEST_BODY {
         let text = format!(
             "{reference} was not sent: its manifest of {size} bytes is over the API server's limit \

@@ -39,6 +39,12 @@ impl Addresses {
     }
 }
 
+impl Node {
+    pub(super) const fn forget_pods(&mut self) {
+        self.pods = 0;
+    }
+}
+
 impl Nodes {
     pub(super) fn new(count: usize) -> Self {
         let nodes = (0..count).map(|number| Node {

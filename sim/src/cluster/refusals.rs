@@ -1,5 +1,7 @@
 //! What a server answers when it refuses, in its own words.
 
+use std::io;
+
 use krane_domain::refusal::{ApiStatus, Cause};
 use serde_json::Value;
 
@@ -286,6 +288,25 @@ pub(super) fn unprocessable() -> Status {
 }
 
 /// Objects that etcd does not take, by their size in bytes.
+/// The length of a value as compact JSON text, which is not kept.
+pub(super) fn text_length(value: &Value) -> usize {
+    struct Length(usize);
+    impl io::Write for Length {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut length = Length(0);
+    // Neither the writer nor a value fails.
+    let _ = serde_json::to_writer(&mut length, value);
+    length.0
+}
+
 pub(super) fn too_large(size: usize) -> Option<Status> {
     const REQUEST: usize = 1_572_864;
     const MESSAGE: usize = 2_097_152;

@@ -197,7 +197,7 @@ impl World {
         if !broken.is_empty() {
             return Err(refusals::invalid(kind, &key.name, &broken));
         }
-        if let Some(refusal) = refusals::too_large(value.to_string().len()) {
+        if let Some(refusal) = refusals::too_large(refusals::text_length(value)) {
             return Err(refusal);
         }
         Ok(self.commit(key, object))
@@ -249,7 +249,7 @@ impl World {
         if object.value == *old && object.managers.same_fields(&live.object.managers) {
             return Ok(Arc::clone(live));
         }
-        if let Some(refusal) = refusals::too_large(object.value.to_string().len()) {
+        if let Some(refusal) = refusals::too_large(refusals::text_length(&object.value)) {
             return Err(refusal);
         }
         let is_freed = live.is_terminating()

@@ -9,6 +9,10 @@ use krane_domain::object::{LiveObject, ObjectRef, Resource, Undecodable};
 use krane_domain::pod::PodDigest;
 use serde_json::{Value, json};
 
+mod backup;
+
+pub use backup::Backup;
+
 use super::apply::Owned;
 use super::refusals::{self, Status};
 use super::schema::{Kind, kind_named};

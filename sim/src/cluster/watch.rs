@@ -50,7 +50,6 @@ pub(super) fn open(
         selector,
         view: view.clone(),
         at,
-        is_ahead: at > locked.store.version(),
         removals: locked.removals.get(kind).copied().unwrap_or_default(),
         cuts: locked.cuts,
         bookmark: now + BOOKMARKS.min(limit.saturating_sub(LAST_BOOKMARK)),
@@ -68,10 +67,9 @@ struct Watcher {
     namespace: Option<&'static str>,
     selector: Selector,
     view: View,
-    /// Everything up to this version has been told.
+    /// Everything up to this version has been told, or was known before. One that is yet to come
+    /// makes the watch silent until it is passed.
     at: u64,
-    /// It began at a version that is yet to come: it hears nothing.
-    is_ahead: bool,
     removals: u64,
     cuts: u64,
     bookmark: Instant,
@@ -123,7 +121,7 @@ impl Watcher {
             return Look::Tell(WatchEvent::Ended(WatchEnd::Failed(text)));
         }
         let until = self.view.horizon(world.store.version());
-        if !self.is_ahead {
+        if self.at <= until {
             loop {
                 let event = match world.store.next_event(self.at, until) {
                     Ok(Some(event)) => Arc::clone(event),
@@ -153,8 +151,8 @@ impl Watcher {
             if now + LAST_BOOKMARK >= self.end {
                 self.bookmark = self.end;
             }
-            if !self.is_ahead {
-                self.at = self.at.max(until);
+            if self.at <= until {
+                self.at = until;
                 return Look::Tell(WatchEvent::Bookmark(self.at.to_string()));
             }
         }

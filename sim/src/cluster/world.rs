@@ -11,7 +11,7 @@ use super::apply::Owned;
 use super::clock::Clock;
 use super::nodes::{Addresses, Nodes};
 use super::options::Options;
-use super::store::{Event, Key, Store, Version, owners};
+use super::store::{Backup, Event, Key, Store, Version, owners};
 use super::tokens::Tokens;
 use super::{deployments, garbage, namespaces, pods, replica_sets};
 use crate::bell::{Bell, Listener};
@@ -112,11 +112,39 @@ impl World {
     fn follow_up(&mut self, event: &Event) {
         pods::count(self, event);
         if self.options.has_controllers {
-            deployments::notice(self, event);
-            replica_sets::notice(self, event);
-            pods::notice(self, event);
-            garbage::notice(self, event);
-            namespaces::notice(self, event);
+            self.let_controllers_know(event);
+        }
+        self.tell();
+    }
+
+    fn let_controllers_know(&mut self, event: &Event) {
+        deployments::notice(self, event);
+        replica_sets::notice(self, event);
+        pods::notice(self, event);
+        garbage::notice(self, event);
+        namespaces::notice(self, event);
+    }
+
+    /// Everything stored is as it was in the backup. Watches break; controllers and nodes look at
+    /// all there is, as after their own start. What runs on nodes is taken to be what is stored.
+    pub(super) fn restore(&mut self, backup: &Backup, bump: u64) {
+        for name in self.nodes.names() {
+            if let Some(node) = self.nodes.get_mut(&name) {
+                node.forget_pods();
+            }
+        }
+        self.store.restore(backup, bump);
+        self.cuts += 1;
+        for event in self.store.arrivals() {
+            pods::count(self, &event);
+            let pod = event.after.as_ref().filter(|_| event.key.kind == "Pod");
+            let is_placed = pod.is_some_and(|pod| !pod.value()["spec"]["nodeName"].is_null());
+            if self.options.has_controllers && !is_placed {
+                self.let_controllers_know(&event);
+            }
+        }
+        for node in self.nodes.names() {
+            self.resume_pods(&node);
         }
         self.tell();
     }

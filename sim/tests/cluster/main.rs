@@ -5,6 +5,7 @@
     reason = "helpers of tests may fail them"
 )]
 
+mod backup;
 mod contract;
 mod deployments;
 mod edits;

@@ -24,6 +24,9 @@ pub struct ControllerView {
     pub unapplied: usize,
     /// Keys that wait for a lane.
     pub queued: usize,
+    /// Keys of which something waits only because another version or agent rendered it; of
+    /// sentinels, for their turn to roll (`safety.upgrades`).
+    pub to_upgrade: usize,
     /// Lanes at work.
     pub in_flight: usize,
     /// Workloads that wait for shared objects.
@@ -213,6 +216,7 @@ pub(super) fn view(snapshot: &ControllerSnapshot, epoch: &Epoch) -> ControllerVi
         lag: snapshot.highest.saturating_sub(snapshot.cursor),
         unapplied: snapshot.unapplied,
         queued: snapshot.queued,
+        to_upgrade: snapshot.to_upgrade,
         in_flight: snapshot.in_flight,
         blocked: snapshot.blocked,
         waiting_bytes: snapshot.waiting_bytes,

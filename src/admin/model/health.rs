@@ -10,7 +10,10 @@ use serde::Serialize;
 
 use self::headline::Headline;
 pub use self::problem::{Problem, ProblemKind};
-use super::{ActorView, ControllerView, LeaseView, Level, QuarantineView, Stamp, WorkloadView};
+use super::{
+    ActorView, ControllerView, LeaseView, Level, QuarantineView, SecretsView, Stamp, WorkloadView,
+};
+use crate::settings::UnusableFile;
 use crate::words::many;
 
 /// Problems of one sort that are shown one by one.
@@ -31,6 +34,8 @@ pub struct HealthSummary {
     pub more: usize,
     /// Whether this process writes or stands by; nothing when no lease is in use.
     pub lease: Option<LeaseView>,
+    /// How pods that ask for secrets are proved; nothing without a vault.
+    pub secrets: Option<SecretsView>,
 }
 
 /// What becomes of writes.
@@ -60,6 +65,9 @@ pub(super) struct Inputs<'a> {
     pub(super) is_live: bool,
     pub(super) writing: Writing,
     pub(super) lease: Option<LeaseView>,
+    pub(super) secrets: Option<SecretsView>,
+    /// Files that cannot be used, and since when.
+    pub(super) files: &'a [(Stamp, UnusableFile)],
 }
 
 impl Inputs<'_> {
@@ -97,6 +105,7 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
     if let Some(lease) = &inputs.lease {
         election(lease, &mut findings);
     }
+    files(inputs.files, &mut findings);
     writes(inputs.writing, &mut findings);
     findings
         .problems
@@ -113,6 +122,7 @@ pub(super) fn summary(inputs: &Inputs<'_>) -> HealthSummary {
         problems: findings.problems,
         more: findings.more,
         lease: inputs.lease.clone(),
+        secrets: inputs.secrets.clone(),
     }
 }
 
@@ -252,6 +262,23 @@ fn election(lease: &LeaseView, findings: &mut Findings) {
                 .to_owned(),
         ..Problem::of(ProblemKind::LeaseUnreachable, Level::Warn)
     });
+}
+
+fn files(files: &[(Stamp, UnusableFile)], findings: &mut Findings) {
+    let headline = &mut findings.headline;
+    headline.count(Level::Warn, files.len(), "file", "unusable");
+    for (since, file) in files {
+        findings.add(Problem {
+            what: format!("The file of {} cannot be used", file.key),
+            why: Some(format!("{} {}", file.path.display(), file.reason)),
+            remedy: "check that the file is mounted, readable and complete; until then krane uses \
+                     the content that it read last"
+                .to_owned(),
+            since: Some(*since),
+            name: Some(file.key.to_owned()),
+            ..Problem::of(ProblemKind::FileUnusable, Level::Warn)
+        });
+    }
 }
 
 fn place(actor: &ActorView) -> String {

@@ -48,6 +48,9 @@ pub struct WorkloadView {
     pub outdated: usize,
     /// Whether those are replaced when they are not ready (`deployments.replace_outdated_pods`).
     pub outdated_are_replaced: bool,
+    /// Whether its pods run a template that another version or agent rendered, and wait for their
+    /// turn to roll (`safety.upgrades`).
+    pub waits_to_roll: bool,
     /// At most 50 of the live pods.
     pub pods: Vec<PodView>,
     /// When something was last written for it.
@@ -162,12 +165,17 @@ pub(super) fn of(
         pod_count: workload.pod_count,
         outdated: workload.outdated,
         outdated_are_replaced,
+        waits_to_roll: workload.waits_to_roll,
         pods: pods(workload),
         applied_at: workload.written_at.map(|at| epoch.at(at)),
         in_place_since: words.in_place_since,
         report: workload.told.as_ref().map(|told| report(told, epoch)),
     }
 }
+
+/// What a workload waits for whose pods run what is desired, in another form.
+pub(super) const WAITS_TO_ROLL: &str = "its pods run a template that another version of krane or \
+     another agent rendered; they roll when its turn comes, one sentinel at a time (safety.upgrades)";
 
 struct Words {
     state: &'static str,
@@ -200,7 +208,11 @@ fn words(workload: &WorkloadSnapshot, epoch: &Epoch) -> Words {
                 held
             } else {
                 match &workload.config_error {
-                    None => Words::new("in place", Level::Good),
+                    None => {
+                        let mut words = Words::new("in place", Level::Good);
+                        words.why = workload.waits_to_roll.then(|| WAITS_TO_ROLL.to_owned());
+                        words
+                    }
                     Some(error) => {
                         let mut cannot = Words::new("cannot start", Level::Warn);
                         cannot.why = Some(format!("in the kubelet's words: {error}"));

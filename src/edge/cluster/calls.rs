@@ -1,16 +1,15 @@
 //! Requests within the limits of one owner.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::Response;
 use krane_actors::lease::Leadership;
 use krane_domain::refusal::Refusal;
 use kube::client::Body;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::connection::{CallError, KubeConnection, read_reply};
-use super::limits::{CallLimits, CallTimeouts, Slots};
+use super::limits::{CallLimits, CallTimeouts, ReadLimits, Slots};
 use super::reply::Reply;
 use super::request::Call;
 
@@ -22,6 +21,7 @@ const LARGEST_OBJECT: usize = 16 << 20;
 pub struct KubeCalls {
     connection: Arc<KubeConnection>,
     timeouts: CallTimeouts,
+    reads: ReadLimits,
     slots: Slots,
     leadership: Leadership,
 }
@@ -36,6 +36,7 @@ impl KubeCalls {
         Self {
             connection,
             timeouts,
+            reads: ReadLimits::default(),
             slots: Slots::new(limits),
             leadership: Leadership::default(),
         }
@@ -60,20 +61,29 @@ impl KubeCalls {
         } else {
             None
         };
-        let limit = self.limit(call);
-        let answer = timeout(limit, self.connection.exchange(call, most)).await;
-        let answer = answer.map_err(|_| CallError::TimedOut(limit))?;
+        let exchange = self.within_limit(call, self.connection.exchange(call, most));
+        let answer = match &permitted {
+            // What was decided in a term is not left to arrive after it (D49).
+            Some(write) => tokio::select! {
+                answer = exchange => answer,
+                () = self.leadership.ended(write) => return Err(CallError::Standby),
+            },
+            None => exchange.await,
+        };
         if let Some(write) = permitted.filter(|_| answer.is_ok()) {
             write.answered();
         }
         answer
     }
 
+    /// Requests from now on go out over new connections.
+    pub(super) async fn reconnect(&self) -> Result<(), CallError> {
+        self.connection.reconnect().await
+    }
+
     /// Starts a watch: waits for the headers only, and takes no slot.
     pub(super) async fn start(&self, call: &Call) -> Result<Response<Body>, CallError> {
-        let limit = self.limit(call);
-        let answer = timeout(limit, self.connection.start(call)).await;
-        answer.map_err(|_| CallError::TimedOut(limit))?
+        self.within_limit(call, self.connection.start(call)).await
     }
 
     /// Reads the rest of an answer that turned out to be no watch.
@@ -83,15 +93,29 @@ impl KubeCalls {
         read.map_err(|_| CallError::TimedOut(limit))?
     }
 
-    pub(super) fn timeouts(&self) -> &CallTimeouts {
-        &self.timeouts
+    async fn within_limit<T>(
+        &self,
+        call: &Call,
+        work: impl Future<Output = Result<T, CallError>>,
+    ) -> Result<T, CallError> {
+        if call.verb.is_write() {
+            let limit = self.timeouts.write;
+            let answer = timeout(limit, work).await;
+            return answer.map_err(|_| CallError::WriteTimedOut(limit))?;
+        }
+        let (kind, start) = ((call.verb, call.resource), Instant::now());
+        let limit = self.reads.of(kind, &self.timeouts, start);
+        let answer = timeout(limit, work).await;
+        let now = Instant::now();
+        if let Ok(answer) = answer {
+            self.reads.answered(kind, now - start, &self.timeouts, now);
+            return answer;
+        }
+        self.reads.timed_out(kind, limit, &self.timeouts, now);
+        Err(CallError::TimedOut(limit))
     }
 
-    fn limit(&self, call: &Call) -> Duration {
-        if call.verb.is_write() {
-            self.timeouts.write
-        } else {
-            self.timeouts.read
-        }
+    pub(super) fn timeouts(&self) -> &CallTimeouts {
+        &self.timeouts
     }
 }

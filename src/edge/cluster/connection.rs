@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use http::header::{HeaderValue, USER_AGENT};
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use krane_actors::ports::WEBHOOKS;
 use krane_domain::refusal::{Refusal, RefusalClass};
 use kube::Client;
 use kube::client::{AuthError, Body};
@@ -21,9 +22,9 @@ use tracing::{Instrument as _, Span, field};
 use super::access::{AccessError, KubeAccess};
 use super::reply::{Reply, chain};
 use super::request::{Call, Verb};
+use super::transport::{self, Liveness};
 use crate::words::cut;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A credential plugin may ask a cloud; one that waits for a person never ends.
 const BUILD_LIMIT: Duration = Duration::from_secs(30);
 
@@ -65,6 +66,8 @@ pub(super) enum CallError {
     Authorize(#[source] kube::Error),
     #[error("the API server answered 401, and the credentials could not be read again")]
     Renew(#[source] AccessError),
+    #[error("no new connection could be prepared")]
+    Reconnect(#[source] AccessError),
     #[error("the connection broke inside the answer (HTTP {code})")]
     Read {
         code: u16,
@@ -75,6 +78,11 @@ pub(super) enum CallError {
     TooLarge { most: usize },
     #[error("no complete answer within {0:?}")]
     TimedOut(Duration),
+    #[error(
+        "no complete answer within {0:?}; the likely cause is an admission webhook that does not \
+         answer, because the API server waits for each of them; {WEBHOOKS}"
+    )]
+    WriteTimedOut(Duration),
     #[error("krane is stopping")]
     Stopping,
     #[error("standby: another krane holds the lease")]
@@ -88,9 +96,11 @@ impl From<CallError> for Refusal {
             CallError::Authorize(_) => (RefusalClass::Unauthenticated, 0),
             CallError::Build(_) => (RefusalClass::Permanent, 0),
             CallError::Send(_)
+            | CallError::Reconnect(_)
             | CallError::Read { .. }
             | CallError::TooLarge { .. }
             | CallError::TimedOut(_)
+            | CallError::WriteTimedOut(_)
             | CallError::Stopping
             | CallError::Standby => (RefusalClass::Transient, 0),
         };
@@ -136,7 +146,20 @@ impl KubeConnection {
         user_agent: HeaderValue,
         observer: Arc<dyn ApiObserver>,
     ) -> Result<Self, AccessError> {
-        let mut building = Building::new(BUILD_LIMIT);
+        Self::open_with(access, user_agent, observer, Liveness::default()).await
+    }
+
+    /// The same, with another way to find out that a connection is dead.
+    pub async fn open_with(
+        access: KubeAccess,
+        user_agent: HeaderValue,
+        observer: Arc<dyn ApiObserver>,
+        liveness: Liveness,
+    ) -> Result<Self, AccessError> {
+        let mut building = Building {
+            liveness,
+            ..Building::new(BUILD_LIMIT)
+        };
         let built = building.build(&access, &user_agent).await?;
         Ok(Self {
             access,
@@ -210,6 +233,7 @@ impl KubeConnection {
 
     async fn attempt(&self, with: &Generation, call: &Call) -> Result<Response<Body>, CallError> {
         let request = call.request().map_err(CallError::Build)?;
+        tracing::trace!(verb = call.verb.name(), path = call.target, "request");
         let response = with.client.send(request).await.map_err(|error| {
             if is_caused_by::<AuthError>(&error) {
                 CallError::Authorize(error)
@@ -221,6 +245,14 @@ impl KubeConnection {
             self.unauthorized.fetch_add(1, Ordering::Relaxed);
         }
         Ok(response)
+    }
+
+    /// Requests from now on go out over connections that none was sent over before: behind a load
+    /// balancer another API server may answer them.
+    pub(super) async fn reconnect(&self) -> Result<(), CallError> {
+        let used = self.current.load_full();
+        let fresh = self.renew(&used).await;
+        fresh.map(drop).map_err(CallError::Reconnect)
     }
 
     /// A client newer than `used`. Many calls fail at once; only the first of them builds.
@@ -252,6 +284,7 @@ struct Built {
 struct Building {
     work: JoinSet<Result<Built, AccessError>>,
     limit: Duration,
+    liveness: Liveness,
 }
 
 impl Building {
@@ -259,6 +292,7 @@ impl Building {
         Self {
             work: JoinSet::new(),
             limit,
+            liveness: Liveness::default(),
         }
     }
 
@@ -270,8 +304,10 @@ impl Building {
         if self.work.is_empty() {
             let access = access.clone();
             let user_agent = user_agent.clone();
+            let liveness = self.liveness;
             // Files are read and exec plugins run here, so not on a worker thread.
-            self.work.spawn_blocking(move || build(&access, user_agent));
+            self.work
+                .spawn_blocking(move || build(&access, user_agent, liveness));
         }
         match timeout(self.limit, self.work.join_next()).await {
             Ok(Some(Ok(result))) => result,
@@ -281,10 +317,12 @@ impl Building {
     }
 }
 
-fn build(access: &KubeAccess, user_agent: HeaderValue) -> Result<Built, AccessError> {
+fn build(
+    access: &KubeAccess,
+    user_agent: HeaderValue,
+    liveness: Liveness,
+) -> Result<Built, AccessError> {
     let mut config = access.load()?;
-    config.default_retry = false;
-    config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.headers.push((USER_AGENT, user_agent));
     let host = config
         .cluster_url
@@ -292,7 +330,8 @@ fn build(access: &KubeAccess, user_agent: HeaderValue) -> Result<Built, AccessEr
         .map(ToString::to_string)
         .unwrap_or_default();
     let namespace = config.default_namespace.clone();
-    let client = Client::try_from(config).map_err(|error| AccessError::Client(Box::new(error)))?;
+    let client = transport::client(&config, liveness)
+        .map_err(|error| AccessError::Client(Box::new(error)))?;
     Ok(Built {
         client,
         host,

@@ -43,13 +43,8 @@ impl KubeIdentities {
             max_in_flight: MOST,
             ..CallLimits::default()
         };
-        let timeouts = CallTimeouts {
-            read: LIMIT,
-            write: LIMIT,
-            ..CallTimeouts::default()
-        };
         Self {
-            cluster: KubeCluster::new(connection, limits, timeouts),
+            cluster: KubeCluster::new(connection, limits, CallTimeouts::fixed(LIMIT)),
         }
     }
 }

@@ -26,6 +26,8 @@ use super::{
 const PLURAL: &str = "leases";
 /// Requests in flight.
 const MOST: usize = 8;
+/// Of one request; the election has shorter limits of its own, and a slow Lease is a lost one.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// The Lease behind a [`KubeConnection`].
 #[derive(Debug)]
@@ -43,7 +45,7 @@ impl KubeLeases {
         };
         let namespace = connection.namespace().to_owned();
         Self {
-            calls: KubeCalls::new(connection, limits, CallTimeouts::default()),
+            calls: KubeCalls::new(connection, limits, CallTimeouts::fixed(LIMIT)),
             namespace,
         }
     }

@@ -1,19 +1,28 @@
 //! How many requests run at once and how long each may take.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use krane_actors::ports::LONGEST_CALL;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
+
+use super::request::Verb;
+
+/// How long reads keep a longer limit after the last one that needed it.
+const REMEMBERED: Duration = Duration::from_mins(10);
 
 /// How long a request may take, from the first byte sent to the last byte read.
 ///
 /// Waiting for a free slot of [`CallLimits`] is not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTimeouts {
-    /// Reads, each page of a list by itself, and the headers of a watch.
+    /// Reads, each page of a list by itself, and the headers of a watch …
     pub read: Duration,
-    /// Applies and deletes.
+    /// … and at most, because after each time-out it is doubled (D49).
+    pub longest_read: Duration,
+    /// Applies and deletes. Longer than the API server takes with webhooks that do not answer.
     pub write: Duration,
     /// After how long the server is asked to close a watch; whole seconds.
     pub watch: Duration,
@@ -23,8 +32,88 @@ impl Default for CallTimeouts {
     fn default() -> Self {
         Self {
             read: Duration::from_secs(10),
-            write: Duration::from_secs(15),
+            longest_read: LONGEST_CALL,
+            write: LONGEST_CALL,
             watch: Duration::from_secs(80),
+        }
+    }
+}
+
+impl CallTimeouts {
+    /// The same for every call, whatever happens.
+    pub fn fixed(limit: Duration) -> Self {
+        Self {
+            read: limit,
+            longest_read: limit,
+            write: limit,
+            ..Self::default()
+        }
+    }
+
+    /// Whether a read that timed out is given more time: then it is worth asking again.
+    pub(super) fn reads_grow(&self) -> bool {
+        self.longest_read > self.read
+    }
+}
+
+/// How long reads may take at present: a read that timed out has twice the time when it is asked
+/// again. A longer limit costs nothing, because a dead connection is found apart from it.
+#[derive(Debug, Default)]
+pub(super) struct ReadLimits {
+    longer: Mutex<BTreeMap<ReadKind, LongerLimit>>,
+}
+
+/// Reads that are equally slow: the name of the verb and the resource.
+type ReadKind = (&'static str, &'static str);
+
+#[derive(Clone, Copy, Debug)]
+struct LongerLimit {
+    limit: Duration,
+    until: Instant,
+}
+
+impl ReadLimits {
+    pub(super) fn of(
+        &self,
+        (verb, resource): (Verb, &'static str),
+        timeouts: &CallTimeouts,
+        now: Instant,
+    ) -> Duration {
+        let longer = self.longer.lock();
+        let longer = longer.get(&(verb.name(), resource));
+        longer
+            .filter(|longer| now < longer.until)
+            .map_or(timeouts.read, |longer| longer.limit)
+    }
+
+    /// A read that had this limit timed out. Many that ran at once double it once.
+    pub(super) fn timed_out(
+        &self,
+        (verb, resource): (Verb, &'static str),
+        limit: Duration,
+        timeouts: &CallTimeouts,
+        now: Instant,
+    ) {
+        let present = self.of((verb, resource), timeouts, now);
+        let doubled = limit.saturating_mul(2).min(timeouts.longest_read);
+        let limit = present.max(doubled);
+        let until = now + REMEMBERED;
+        let mut longer = self.longer.lock();
+        longer.insert((verb.name(), resource), LongerLimit { limit, until });
+    }
+
+    /// A read was answered after this time.
+    pub(super) fn answered(
+        &self,
+        (verb, resource): (Verb, &'static str),
+        took: Duration,
+        timeouts: &CallTimeouts,
+        now: Instant,
+    ) {
+        if took > timeouts.read
+            && let Some(longer) = self.longer.lock().get_mut(&(verb.name(), resource))
+        {
+            longer.until = now + REMEMBERED;
         }
     }
 }
@@ -138,6 +227,60 @@ mod tests {
         let now = Instant::now();
         pace.reserve(now);
         assert_eq!(waits(&pace, now + Duration::from_secs(60), 3), [0, 0, 100]);
+    }
+
+    const PODS: (Verb, &str) = (Verb::List, "pods");
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// (F32, D49)
+    #[test]
+    fn a_read_that_timed_out_has_twice_the_time_and_at_most_65_seconds() {
+        let (limits, timeouts, now) = (
+            ReadLimits::default(),
+            CallTimeouts::default(),
+            Instant::now(),
+        );
+        for limit in [10, 20, 40, 65, 65] {
+            let limit = seconds(limit);
+            assert_eq!(limits.of(PODS, &timeouts, now), limit);
+            // As many as ran at once.
+            for _ in 0..3 {
+                limits.timed_out(PODS, limit, &timeouts, now);
+            }
+        }
+        for others in [(Verb::List, "secrets"), (Verb::Get, "pods")] {
+            assert_eq!(limits.of(others, &timeouts, now), seconds(10));
+        }
+        assert_eq!(timeouts.write, seconds(65));
+    }
+
+    /// (F32, D49)
+    #[test]
+    fn a_longer_limit_stays_for_as_long_as_it_is_needed_and_ten_minutes() {
+        let (limits, timeouts, start) = (
+            ReadLimits::default(),
+            CallTimeouts::default(),
+            Instant::now(),
+        );
+        let at = |second| start + seconds(second);
+        limits.timed_out(PODS, seconds(10), &timeouts, at(0));
+        limits.answered(PODS, seconds(15), &timeouts, at(500));
+        limits.answered(PODS, seconds(1), &timeouts, at(900));
+        assert_eq!(limits.of(PODS, &timeouts, at(1_099)), seconds(20));
+        assert_eq!(limits.of(PODS, &timeouts, at(1_100)), seconds(10));
+        limits.timed_out(PODS, seconds(10), &timeouts, at(1_200));
+        assert_eq!(limits.of(PODS, &timeouts, at(1_200)), seconds(20));
+    }
+
+    #[test]
+    fn fixed_limits_are_never_doubled() {
+        let (limits, timeouts) = (ReadLimits::default(), CallTimeouts::fixed(seconds(5)));
+        let now = Instant::now();
+        limits.timed_out(PODS, seconds(5), &timeouts, now);
+        assert_eq!(limits.of(PODS, &timeouts, now), seconds(5));
     }
 
     #[tokio::test]

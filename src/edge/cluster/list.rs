@@ -18,6 +18,10 @@ use super::request::{Call, Verb, collection_path, push_query};
 const PAGE_ITEMS: usize = 500;
 /// Above this a page is asked for again with half its items, so that memory stays bounded.
 const PAGE_BYTES: usize = 64 << 20;
+/// A page that timed out is asked again with a part of its items, and twice the time (D49) …
+const SMALLER: usize = 4;
+/// … unless it had so few.
+const FEWEST: usize = 10;
 const RESTARTS: usize = 3;
 
 /// A list to be read page by page.
@@ -85,6 +89,7 @@ impl Pages<'_> {
     ) -> Result<T, Refusal> {
         let mut listed = T::default();
         let mut token = String::new();
+        let mut most_items = PAGE_ITEMS;
         let mut page_items = PAGE_ITEMS;
         loop {
             let mut target = self.path.to_owned();
@@ -102,6 +107,13 @@ impl Pages<'_> {
             let reply = match calls.run_within(&call, PAGE_BYTES).await {
                 Err(CallError::TooLarge { .. }) if page_items > 1 => {
                     page_items /= 2;
+                    most_items = page_items;
+                    continue;
+                }
+                Err(CallError::TimedOut(_))
+                    if page_items > FEWEST && calls.timeouts().reads_grow() =>
+                {
+                    page_items /= SMALLER;
                     continue;
                 }
                 other => other?,
@@ -109,6 +121,7 @@ impl Pages<'_> {
             if !reply.is_success() {
                 return Err(reply.refusal());
             }
+            page_items = page_items.saturating_mul(2).min(most_items);
             let next = collect(&reply.body, &mut listed)
                 .map_err(|problem| unreadable(reply.code, problem))?;
             if next.is_empty() {

@@ -42,6 +42,10 @@ fn key(name: &str) -> WorkKey {
     WorkKey::Workload(ObjectKey::new("ws-1", name))
 }
 
+fn old() -> ObjectKey {
+    ObjectKey::new("ws-1", "old")
+}
+
 /// A state of this object comes in, and its lane ends so.
 fn ends(store: &Arc<Store>, name: &str, outcome: Outcome) {
     store.with(|memory| {
@@ -91,8 +95,8 @@ fn what_was_not_seen_is_said() {
             said(&|memory| memory.last_resync = Some(pass(2)), NOW),
         ),
         (
-            "1 objects wait to be rendered anew",
-            said(&|memory| assert!(!memory.upgrades.ask(key("old"))), NOW),
+            "1 objects wait to roll their pods",
+            said(&|memory| memory.rolls.note(&old(), true), NOW),
         ),
     ];
     for (words, said) in cases {
@@ -103,14 +107,21 @@ fn what_was_not_seen_is_said() {
 #[test]
 fn an_old_rendering_counts_only_where_it_has_a_turn_and_until_then() {
     let store = settled();
-    store.with(|memory| memory.upgrades.ask(key("old")));
+    store.with(|memory| memory.rolls.note(&old(), true));
     let never = Coverage::of(&[Arc::clone(&store)], false, NOW);
     assert_eq!(never, Coverage::default());
     store.with(|memory| {
-        assert_eq!(memory.upgrades.let_next_go(), Some(key("old")));
-        assert!(memory.upgrades.ask(key("old")));
+        let next = memory.rolls.next(|_| true, |_| true, [], NOW);
+        assert_eq!(next, Some(old()));
+        assert!(memory.rolls.take_turn(&old()));
+        let done = Outcome::Done {
+            live: None,
+            wrote: true,
+            repaired: None,
+        };
+        memory.rolls.lane_ended(&old(), &done);
         // Only rehearsed, so that it is found old again.
-        assert!(!memory.upgrades.ask(key("old")));
+        memory.rolls.note(&old(), true);
     });
     assert_eq!(of(&store, NOW), Coverage::default());
 }

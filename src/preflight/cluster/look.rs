@@ -23,11 +23,7 @@ const JSON: &str = "application/json";
 const AT_ONCE: usize = 16;
 
 fn timeouts() -> CallTimeouts {
-    CallTimeouts {
-        read: STEP,
-        write: STEP,
-        ..CallTimeouts::default()
-    }
+    CallTimeouts::fixed(STEP)
 }
 
 fn calls(connection: &Arc<KubeConnection>) -> KubeCalls {

@@ -18,6 +18,25 @@ fn addresses() -> Vec<std::net::IpAddr> {
     vec!["10.0.0.1".parse().unwrap()]
 }
 
+/// (X4) What is not proved is said where a vault is configured, and when that is.
+#[test]
+fn what_of_the_secrets_is_unproved_depends_on_the_settings() {
+    let why = |is_elected, has_calls| {
+        let finding = ownership(is_elected, has_calls);
+        assert_eq!(finding.state, State::Warn);
+        assert_eq!(finding.code, Some("krane::check::unproved_secrets"));
+        finding.why.unwrap()
+    };
+    let alone = why(false, false);
+    assert!(
+        alone.starts_with("until it has read the whole stream"),
+        "{alone}"
+    );
+    assert!(!alone.contains("standby") && !alone.contains("Scheduler API"));
+    let both = why(true, true);
+    assert!(both.contains("standby") && both.contains("Scheduler API"));
+}
+
 #[test]
 fn a_step_after_a_failed_one_is_not_looked_at() {
     let unresolved = way_to(&Reach::Unresolved("no such host".to_owned()));

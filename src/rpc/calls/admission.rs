@@ -2,7 +2,7 @@
 //!
 //! A place in the room of calls is taken when the request has arrived, so that whoever sends slowly
 //! keeps nobody out. Until then a sender is limited in how many requests it is sending, and in how
-//! many bytes of them are here; the bytes count until the call has ended.
+//! many bytes of them are here; the bytes count until the call was answered.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -15,21 +15,9 @@ use http_body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use tonic::Status;
 
+use crate::rpc::bounds::{BYTES, CALLS, SENDING};
 use crate::rpc::connect::{self, LARGEST_REQUEST};
 use crate::rpc::room::{Place, Room};
-
-/// Calls of one service at once. More are refused until some have ended.
-pub const MOST_CALLS: usize = 512;
-/// Calls of one sender at once, so that no pod takes the room of all.
-pub const MOST_CALLS_OF_ONE: usize = 128;
-/// Requests that are being sent at once.
-const MOST_SENDING: usize = 4_096;
-/// Of one sender.
-const MOST_SENDING_OF_ONE: usize = 128;
-/// Bytes of all requests here; krane takes about three times as much memory for them.
-const MOST_BYTES: usize = 48 * 1024 * 1024;
-/// Of one sender: two of the largest.
-const MOST_BYTES_OF_ONE: usize = 2 * LARGEST_REQUEST;
 
 /// The rooms of one server; clones share them.
 #[derive(Clone, Debug)]
@@ -54,9 +42,11 @@ pub(super) struct Admission {
     /// None for calls that are always answered.
     room: Option<Room>,
     sending: Room,
+    bytes: Room,
     peer: Option<IpAddr>,
     /// Whether its request is a stream of many messages, which may never end.
     is_open: bool,
+    stays_open: bool,
     held: Arc<Mutex<Held>>,
 }
 
@@ -70,13 +60,13 @@ fn too_much() -> Status {
 
 impl Rooms {
     pub(super) fn new() -> Self {
-        let calls = || Room::new(MOST_CALLS, MOST_CALLS_OF_ONE);
+        let calls = || Room::new(CALLS);
         Self {
             secrets: calls(),
             scheduler: calls(),
             others: calls(),
-            sending: Room::new(MOST_SENDING, MOST_SENDING_OF_ONE),
-            bytes: Room::new(MOST_BYTES, MOST_BYTES_OF_ONE),
+            sending: Room::new(SENDING),
+            bytes: Room::new(BYTES),
         }
     }
 
@@ -96,8 +86,10 @@ impl Rooms {
         Admission {
             room: room.cloned(),
             sending: self.sending.clone(),
+            bytes: self.bytes.clone(),
             peer,
             is_open: is_of("/grpc.reflection."),
+            stays_open: is_of("/grpc.reflection.") || path.ends_with("/Watch"),
             held: Arc::new(Mutex::new(Held {
                 place: None,
                 bytes: self.bytes.none_yet(peer),
@@ -117,6 +109,21 @@ impl Admission {
             held.place = Some(room.enter(self.peer).ok_or_else(full)?);
         }
         Ok(())
+    }
+
+    /// Gives back all that the call holds: its handler has answered, and how long its peer takes
+    /// for the answer is not the room's concern.
+    pub(super) fn leave(&self) {
+        let mut held = self.held.lock();
+        *held = Held {
+            place: None,
+            bytes: self.bytes.none_yet(self.peer),
+        };
+    }
+
+    /// Whether its answer has no end of its own.
+    pub(super) const fn stays_open(&self) -> bool {
+        self.stays_open
     }
 
     /// The request as its handler reads it: its body ends in an error where there is no room.

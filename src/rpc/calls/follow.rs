@@ -23,11 +23,19 @@ impl Call {
         };
     }
 
+    /// There was no room for its request.
+    pub(in crate::rpc) fn end_refused(mut self) {
+        self.code = Code::Unavailable;
+    }
+
     /// The answer of a gRPC service: its code comes before the body, or after it.
     pub(in crate::rpc) fn follow_grpc(mut self, response: Response) -> Response {
         if let Some(code) = code_in(response.headers()) {
             self.code = code;
             return response;
+        }
+        if !self.stays_open() {
+            self.admission.leave();
         }
         response.map(|body| {
             Body::new(Followed {

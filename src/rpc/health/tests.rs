@@ -45,7 +45,7 @@ fn answer(code: u16, body: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn before_the_first_lists_only_live_is_ok() {
+async fn before_the_tree_is_up_only_live_is_ok() {
     let not_started = answer(503, r#"{"status":"not started"}"#);
     let ok = answer(200, r#"{"status":"ok"}"#);
     assert_eq!(
@@ -54,10 +54,23 @@ async fn before_the_first_lists_only_live_is_ok() {
     );
 }
 
+/// (F31) The startup probe killed a process that waited for an API server that was away.
+#[tokio::test]
+async fn before_the_first_lists_the_process_has_started_and_is_not_ready() {
+    let not_started = answer(503, r#"{"status":"not started"}"#);
+    let ok = answer(200, r#"{"status":"ok"}"#);
+    let started = Readiness {
+        started: true,
+        ..Readiness::default()
+    };
+    assert_eq!(answers(true, started).await, [ok.clone(), not_started, ok]);
+}
+
 #[tokio::test]
 async fn ready_without_checks_is_the_short_body() {
     let ok = answer(200, r#"{"status":"ok"}"#);
     let ready = Readiness {
+        started: true,
         ready: true,
         ..Readiness::default()
     };
@@ -73,6 +86,7 @@ async fn a_failing_check_is_in_the_body_and_changes_no_code() {
         ("vault".to_owned(), CheckState::Degraded),
     ]);
     let readiness = Readiness {
+        started: true,
         ready: true,
         checks,
         ..Readiness::default()
@@ -87,6 +101,7 @@ async fn a_failing_check_is_in_the_body_and_changes_no_code() {
 #[tokio::test]
 async fn who_holds_the_lease_is_in_the_body_and_changes_no_code() {
     let readiness = Readiness {
+        started: true,
         ready: true,
         lease: Some(Standing {
             role: "standby",
@@ -106,6 +121,7 @@ async fn a_stopping_process_is_live_and_gets_no_requests() {
     let stopping = answer(503, r#"{"status":"shutting down"}"#);
     for ready in [true, false] {
         let readiness = Readiness {
+            started: ready,
             ready,
             stopping: true,
             ..Readiness::default()
@@ -121,6 +137,7 @@ async fn a_stopping_process_is_live_and_gets_no_requests() {
 async fn a_watchdog_that_is_not_content_fails_live_alone() {
     let ok = answer(200, r#"{"status":"ok"}"#);
     let ready = Readiness {
+        started: true,
         ready: true,
         ..Readiness::default()
     };

@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode, Version};
 use hyper::body::Incoming;
@@ -19,7 +20,9 @@ use tonic::service::Routes;
 use tower::ServiceExt;
 
 use super::pace::{InTime, Until};
-use super::{Peer, grpc};
+use super::visit::Visit;
+use super::{Peer, StaysOpen, grpc};
+use crate::rpc::bounds::Bounds;
 use crate::rpc::calls::{Call, Calls};
 use crate::rpc::connect;
 
@@ -31,6 +34,7 @@ pub struct App {
     http: Router,
     grpc: Option<Router>,
     calls: Option<Calls>,
+    bounds: Bounds,
 }
 
 /// Where a request belongs.
@@ -63,7 +67,20 @@ impl App {
             http,
             grpc: None,
             calls: None,
+            bounds: Bounds::RPC,
         }
+    }
+
+    /// Limits what senders may have; without it they have what the RPC port gives.
+    #[must_use]
+    pub const fn with_bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// What senders may have.
+    pub(super) const fn bounds(&self) -> Bounds {
+        self.bounds
     }
 
     /// Adds gRPC services.
@@ -112,12 +129,35 @@ impl App {
             Err(full) => Err(full),
         };
         if kind == Kind::Grpc {
-            call.follow_grpc(response.unwrap_or_else(grpc_refusal))
+            let stays_open = call.stays_open();
+            let mut response = call.follow_grpc(response.unwrap_or_else(grpc_refusal));
+            if stays_open {
+                response.extensions_mut().insert(StaysOpen);
+            }
+            response
         } else {
             let response = response.unwrap_or_else(|status| connect::refusal(&status));
             call.end_http(&response);
             response
         }
+    }
+
+    /// What a sender is answered that has too many requests already: nothing that it could leave
+    /// lying.
+    fn refuse(&self, request: &Request<Body>, peer: Peer) -> Response {
+        let status = Status::unavailable("too many requests at once");
+        let response = match Kind::of(request) {
+            Kind::Grpc => grpc_refusal(status),
+            Kind::Http | Kind::GrpcWithoutTrailers | Kind::GrpcOther => {
+                StatusCode::SERVICE_UNAVAILABLE.into_response()
+            }
+        };
+        let calls = self.calls.as_ref();
+        if let Some(call) = calls.and_then(|calls| calls.begin(request.uri().path(), Some(peer.0)))
+        {
+            call.end_refused();
+        }
+        response
     }
 
     async fn route(self, kind: &Kind, request: Request<Body>) -> Result<Response, Panicked> {
@@ -174,7 +214,7 @@ impl App {
     /// Answers the requests of one connection.
     pub(super) fn into_service(
         self,
-        peer: Peer,
+        visit: Arc<Visit>,
         body_limit: Duration,
     ) -> impl hyper::service::Service<
         Request<Incoming>,
@@ -184,8 +224,17 @@ impl App {
     > {
         service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(|body| Body::new(InTime::new(body, body_limit)));
-            request.extensions_mut().insert(peer);
-            self.clone().answer(request).map(Ok).boxed()
+            request.extensions_mut().insert(visit.peer);
+            // Before there is a future for it: one that is refused costs next to nothing.
+            let Some(under_way) = visit.begin() else {
+                return ready(Ok(self.refuse(&request, visit.peer))).boxed();
+            };
+            let (app, visit) = (self.clone(), Arc::clone(&visit));
+            async move {
+                visit.watch(&under_way);
+                Ok(under_way.answer(app.answer(request).await))
+            }
+            .boxed()
         })
     }
 }

@@ -116,6 +116,9 @@ impl Survey<'_> {
         let live = self.view.workload(desired.key()).cloned();
         let primary = desired.render(self.rules, live.as_deref());
         self.judge(&primary).await;
+        if primary.keeps_template {
+            self.note(Action::Roll, &primary.reference, Vec::new());
+        }
         if let Some(live) = live {
             for rendered in desired.dependants(self.rules, &live) {
                 self.judge(&rendered).await;

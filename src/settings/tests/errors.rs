@@ -321,6 +321,12 @@ fn settings_that_contradict_each_other_are_refused() {
          from flag --set; set admin.token_file, or listen on 127.0.0.1 and use \
          kubectl port-forward",
         );
+    Given::required()
+        .file("health.listen = '[::]:8070'")
+        .refused(
+            "health.listen is the same port as rpc_port; value \"[::]:8070\"; \
+         from file {dir}/1.toml; give health.listen or rpc_port another port",
+        );
     Given::required().file("rpc_port = 9091").refused(
         "admin.listen is the same port as rpc_port; value \"127.0.0.1:9091\"; \
          from built-in default; give admin.listen or rpc_port another port",

@@ -1,9 +1,11 @@
 //! Secrets follow their files and show up nowhere.
 
+use std::time::Duration;
+
 use secrecy::ExposeSecret;
 
 use super::super::keys::{FILE_SUFFIX, KEYS};
-use super::super::{SecretSource, Settings};
+use super::super::{SecretFiles, SecretSource, Settings};
 use super::Given;
 
 const CANARY: &str = "canary-9f86d081884c7d65";
@@ -50,6 +52,99 @@ fn the_last_good_secret_stays_while_the_file_is_unusable() {
     }
     given.write("token", "better");
     assert_eq!(current(&source), "better");
+}
+
+/// (F2) Whoever must not wait for a disk has the last good copy, which another look replaces.
+#[test]
+fn the_last_good_copy_follows_its_file_only_when_two_looks_find_the_same() {
+    let given = Given::required();
+    let path = given.write("password", "old");
+    let source = SecretSource::file(&path).unwrap();
+    let files: SecretFiles = [("registry.password_file", source.clone())]
+        .into_iter()
+        .collect();
+    let in_force = || source.last_good().expose_secret().to_owned();
+    assert!(!files.refresh(Duration::ZERO), "as it was");
+    for half in ["ne", "new-pass"] {
+        given.write("password", half);
+        assert!(files.refresh(Duration::ZERO), "another look is due soon");
+        assert_eq!(in_force(), "old");
+    }
+    given.write("password", "new-password\n");
+    assert!(files.refresh(Duration::ZERO));
+    assert!(!files.refresh(Duration::ZERO));
+    assert_eq!(in_force(), "new-password");
+    assert_eq!(files.unusable(), []);
+}
+
+/// (F2) A file that was emptied or removed is said with its key, since it was first seen so.
+#[test]
+fn a_file_that_cannot_be_used_is_a_problem_until_it_can() {
+    let given = Given::required();
+    let path = given.write("password", "good");
+    let source = SecretSource::file(&path).unwrap();
+    let files: SecretFiles = [
+        ("registry.password_file", source.clone()),
+        ("control.token_file", SecretSource::fixed("no file")),
+    ]
+    .into_iter()
+    .collect();
+    given.write("password", "");
+    for second in [3, 8] {
+        assert!(!files.refresh(Duration::from_secs(second)));
+        let [file] = &files.unusable()[..] else {
+            panic!("{:?}", files.unusable())
+        };
+        assert_eq!((file.key, &file.path), ("registry.password_file", &path));
+        assert_eq!(file.reason, "is empty");
+        assert_eq!(file.since, Duration::from_secs(3));
+        assert_eq!(source.last_good().expose_secret(), "good");
+    }
+    given.write("password", "good");
+    assert!(!files.refresh(Duration::from_secs(9)));
+    assert_eq!(files.unusable(), []);
+}
+
+/// (F2) No secret that may be in a file is left out.
+#[test]
+fn every_key_of_a_secret_is_among_the_files_that_are_read_again() {
+    let remote = ["vault.token"];
+    for is_remote in [true, false] {
+        let mut given = Given::required().file(
+            "[registry]\nurl = 'r'\nusername = 'u'\n\
+             [vault.s3]\nurl = 'http://s3'\nbucket = 'b'\naccess_key_id = 'i'\n",
+        );
+        if is_remote {
+            given = Given::required()
+                .file("registry.url = 'r'\nregistry.username = 'u'\nvault.url = 'http://v'");
+        }
+        let path = given.write("none", "good").display().to_string();
+        let secrets = KEYS.iter().filter(|key| key.kind.is_secret());
+        let keys: Vec<_> = secrets
+            .filter(|key| {
+                !key.path.starts_with("vault.") || remote.contains(&key.path) == is_remote
+            })
+            .collect();
+        for key in &keys {
+            let variable = format!("{}{}", key.variable(), FILE_SUFFIX.to_uppercase());
+            given = given.env(&variable, &path);
+        }
+        let files = SecretFiles::of(&given.settings());
+        given.write("none", "");
+        assert!(!files.refresh(Duration::ZERO));
+        let mut found: Vec<_> = files
+            .unusable()
+            .iter()
+            .map(|it| it.key.to_owned())
+            .collect();
+        let mut wanted: Vec<_> = keys
+            .iter()
+            .map(|key| format!("{}{FILE_SUFFIX}", key.path))
+            .collect();
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted);
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("cilium.required", "true"),
     ("sentinel.probe_paths", "\"legacy\""),
     ("report.address", "\"dns\""),
+    ("health.listen", "\"\""),
     ("resync.interval", "\"60s\""),
     ("replay.interval", "\"10m\""),
     ("safety.writes", "\"on\""),

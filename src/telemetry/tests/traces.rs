@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
-use super::settings;
-use crate::telemetry::{FLUSH_LIMIT, Telemetry, traces};
+use super::{ends_in_time, settings, with_a_stopped_clock};
+use crate::telemetry::{Telemetry, traces};
 
 #[derive(Clone, Debug, Default)]
 struct Kept(Arc<Mutex<Vec<SpanData>>>);
@@ -125,6 +125,10 @@ async fn spans_arrive_at_a_collector() {
 
 /// A full queue drops; nobody waits for a collector, whether it is away or never answers.
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a span that waits would hold up a real thread, for a real time"
+)]
 fn a_flood_of_spans_to_nobody_delays_nothing() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = format!("http://{}", silent.local_addr().unwrap());
@@ -133,13 +137,13 @@ fn a_flood_of_spans_to_nobody_delays_nothing() {
             ("observability.tracing.endpoint", endpoint),
             ("observability.tracing.sample_rate", "1"),
         ]);
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let runtime = with_a_stopped_clock();
         runtime.block_on(async {
             let tracing = settings.observability.tracing.as_ref().unwrap();
             let provider = traces::provider(tracing, &settings).unwrap();
             let of_states = traces::of_states(&provider);
             let key = ObjectKey::new("ws-1", "app-1");
-            let began = tokio::time::Instant::now();
+            let began = std::time::Instant::now();
             for version in 0..100_000 {
                 of_states.received(StateSpan {
                     controller: Controller::Deployments,
@@ -149,11 +153,9 @@ fn a_flood_of_spans_to_nobody_delays_nothing() {
             }
             let flooded = began.elapsed();
             let provider = Some(provider);
-            Telemetry { provider }.shutdown().await;
-            let took = began.elapsed().saturating_sub(flooded);
-            println!("{endpoint}: 100,000 spans in {flooded:?}, the end in {took:?}");
+            println!("{endpoint}: 100,000 spans in {flooded:?}");
             assert!(flooded < Duration::from_secs(20), "{flooded:?}");
-            assert!(took < 2 * FLUSH_LIMIT, "{took:?}");
+            ends_in_time(Telemetry { provider }, endpoint).await;
         });
         runtime.shutdown_background();
     }

@@ -107,7 +107,7 @@ fn prebuilt() -> BTreeMap<Component, PathBuf> {
     }
     // Named for this purpose, so it wins.
     if let Some(folder) = variable(BIN_VARIABLE) {
-        for component in Component::ALL {
+        for component in Component::ALL.into_iter().chain([Component::EtcdUtl]) {
             let file = folder.join(component.program());
             if fs::metadata(&file).is_ok_and(|file| file.is_file()) {
                 programs.insert(component, file);

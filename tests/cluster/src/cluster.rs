@@ -188,6 +188,14 @@ impl Cluster {
         &self.credentials
     }
 
+    pub(crate) fn program(&self, component: Component) -> &Path {
+        self.binaries.program(component)
+    }
+
+    pub(crate) fn ports(&self) -> Ports {
+        self.ports
+    }
+
     pub(crate) fn cilium_crd(&self) -> &Path {
         self.binaries.cilium_crd()
     }
@@ -202,6 +210,7 @@ impl Cluster {
             Component::Etcd | Component::ApiServer => true,
             Component::ControllerManager | Component::Scheduler => self.options.controllers,
             Component::Kwok => self.options.kwok,
+            Component::EtcdUtl => false,
         }
     }
 

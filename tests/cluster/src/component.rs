@@ -15,10 +15,12 @@ pub enum Component {
     Scheduler,
     /// Plays the nodes and their kubelets.
     Kwok,
+    /// Restores etcd from a backup; it runs for that alone.
+    EtcdUtl,
 }
 
 impl Component {
-    /// All components, in the order they are started.
+    /// All components that run all the time, in the order they are started.
     pub const ALL: [Self; 5] = [
         Self::Etcd,
         Self::ApiServer,
@@ -35,13 +37,14 @@ impl Component {
             Self::ControllerManager => "kube-controller-manager",
             Self::Scheduler => "kube-scheduler",
             Self::Kwok => "kwok",
+            Self::EtcdUtl => "etcdutl",
         }
     }
 
     /// The user name it has at the API server; etcd and the API server itself have none.
     pub const fn user(self) -> Option<&'static str> {
         match self {
-            Self::Etcd | Self::ApiServer => None,
+            Self::Etcd | Self::ApiServer | Self::EtcdUtl => None,
             Self::ControllerManager => Some("system:kube-controller-manager"),
             Self::Scheduler => Some("system:kube-scheduler"),
             Self::Kwok => Some("kwok"),

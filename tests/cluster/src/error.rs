@@ -107,6 +107,14 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// etcd cannot be restored from a backup.
+    #[error("etcdutl cannot restore the backup: {status}; its last lines:\n{tail}")]
+    Restore {
+        /// How it ended.
+        status: ExitStatus,
+        /// The end of its log.
+        tail: String,
+    },
     /// A program ended while it was needed.
     #[error("{component} ended: {status}; its last lines:\n{tail}")]
     Exited {

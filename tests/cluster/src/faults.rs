@@ -39,7 +39,10 @@ impl Cluster {
             let ready = match component {
                 Component::Etcd => self.wait_for_etcd().await,
                 Component::ApiServer => self.wait_for_api_server().await,
-                Component::ControllerManager | Component::Scheduler | Component::Kwok => Ok(()),
+                Component::ControllerManager
+                | Component::Scheduler
+                | Component::Kwok
+                | Component::EtcdUtl => Ok(()),
             };
             match ready {
                 // Somebody has our port for a moment.

@@ -30,6 +30,8 @@ impl Settings<'_> {
             Component::ControllerManager => self.controller_manager(),
             Component::Scheduler => self.scheduler(),
             Component::Kwok => self.kwok(),
+            // What it does is said with each call.
+            Component::EtcdUtl => Vec::new(),
         };
         Program {
             component,
@@ -45,7 +47,7 @@ impl Settings<'_> {
         let peer = format!("http://127.0.0.1:{}", self.ports.etcd_peer);
         vec![
             "--name=testcluster".to_owned(),
-            path("--data-dir", &self.folder.join("etcd")),
+            path("--data-dir", &etcd_data(self.folder)),
             format!("--listen-client-urls={client}"),
             format!("--advertise-client-urls={client}"),
             format!("--listen-peer-urls={peer}"),
@@ -143,6 +145,11 @@ impl Settings<'_> {
         let name = component.user().unwrap_or_default();
         path("--kubeconfig", &self.folder.join(kubeconfig_name(name)))
     }
+}
+
+/// Where etcd keeps its data.
+pub(crate) fn etcd_data(folder: &Path) -> PathBuf {
+    folder.join("etcd")
 }
 
 /// Where the API server writes its audit log.

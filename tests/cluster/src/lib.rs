@@ -23,6 +23,7 @@
 
 mod access;
 mod audit;
+mod backup;
 mod behaviour;
 mod binaries;
 mod builder;
@@ -44,6 +45,7 @@ mod tail;
 mod wait;
 
 pub use audit::{AuditEntry, AuditMark};
+pub use backup::{Backup, Revisions};
 pub use behaviour::{BEHAVIOUR_ANNOTATION, Behaviour};
 pub use binaries::{BIN_VARIABLE, Binaries, CACHE_VARIABLE, cache_folder};
 pub use cluster::{Cluster, client_of};

@@ -91,7 +91,7 @@ fn main() -> ExitCode {
 
 fn build() -> Result<(), Error> {
     let binaries = Binaries::ensure()?;
-    for component in Component::ALL {
+    for component in Component::ALL.into_iter().chain([Component::EtcdUtl]) {
         print(&binaries.program(component).display().to_string());
     }
     print(&binaries.cilium_crd().display().to_string());

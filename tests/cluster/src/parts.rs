@@ -1,5 +1,5 @@
-//! What is built, at which pinned versions. The Go modules beside this crate (`go/*`) are the pins; they are compiled
-//! in, so that a build needs nothing but the cache folder.
+//! What is built, at which pinned versions. The Go module beside this crate (`go/`) is the pins; it is compiled in, so that a
+//! build needs nothing but the cache folder. It is one for all programs, so that what they share is compiled once.
 
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ pub(crate) enum Recipe {
     },
 }
 
-/// One Go module of `go/`.
+/// What one call of `go` makes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
     pub(crate) name: &'static str,
@@ -52,15 +52,18 @@ pub(crate) struct Part {
     pub(crate) recipe: Recipe,
 }
 
-macro_rules! module_files {
-    ($($file:literal),+ of $folder:literal) => {
-        &[$(($file, include_str!(concat!("../go/", $folder, "/", $file)))),+]
-    };
-}
+const MODULE: &[(&str, &str)] = &[
+    ("go.mod", include_str!("../go/go.mod")),
+    ("go.sum", include_str!("../go/go.sum")),
+    ("tools.go", include_str!("../go/tools.go")),
+];
+
+/// What is not worth the compiler's optimization: a fifth of all compiling goes there, and the programs start no slower.
+const GCFLAGS: &str = include_str!("../go/gcflags");
 
 pub(crate) const KUBERNETES: Part = Part {
     name: "kubernetes",
-    files: module_files!("go.mod", "go.sum", "tools.go" of "kubernetes"),
+    files: MODULE,
     recipe: Recipe::Build {
         packages: &[
             (Component::ApiServer, "k8s.io/kubernetes/cmd/kube-apiserver"),
@@ -80,16 +83,26 @@ pub(crate) const KUBERNETES: Part = Part {
 
 pub(crate) const ETCD: Part = Part {
     name: "etcd",
-    files: module_files!("go.mod", "go.sum", "tools.go" of "etcd"),
+    files: MODULE,
     recipe: Recipe::Build {
         packages: &[(Component::Etcd, "go.etcd.io/etcd/server/v3")],
         ldflags: &[],
     },
 };
 
+/// Backups are restored with it.
+pub(crate) const ETCDUTL: Part = Part {
+    name: "etcdutl",
+    files: MODULE,
+    recipe: Recipe::Build {
+        packages: &[(Component::EtcdUtl, "go.etcd.io/etcd/etcdutl/v3")],
+        ldflags: &[],
+    },
+};
+
 pub(crate) const KWOK: Part = Part {
     name: "kwok",
-    files: module_files!("go.mod", "go.sum", "tools.go" of "kwok"),
+    files: MODULE,
     recipe: Recipe::Build {
         packages: &[(Component::Kwok, "sigs.k8s.io/kwok/cmd/kwok")],
         ldflags: &[],
@@ -99,7 +112,10 @@ pub(crate) const KWOK: Part = Part {
 /// Only the CRD is taken out of Cilium's module: nothing of it is built, so its own dependencies stay away.
 pub(crate) const CILIUM: Part = Part {
     name: "cilium-crd",
-    files: module_files!("go.mod", "go.sum" of "cilium-crd"),
+    files: &[
+        ("go.mod", include_str!("../go/cilium-crd/go.mod")),
+        ("go.sum", include_str!("../go/cilium-crd/go.sum")),
+    ],
     recipe: Recipe::File {
         module: "github.com/cilium/cilium",
         version: "v1.18.0",
@@ -109,7 +125,7 @@ pub(crate) const CILIUM: Part = Part {
 };
 
 /// All parts, the slowest first.
-pub(crate) const PARTS: [Part; 4] = [KUBERNETES, ETCD, KWOK, CILIUM];
+pub(crate) const PARTS: [Part; 5] = [KUBERNETES, ETCD, ETCDUTL, KWOK, CILIUM];
 
 /// A part, narrowed to what is missing.
 #[derive(Debug, Clone)]
@@ -154,9 +170,13 @@ impl Order {
                 let _ = write!(linker, " -X {VERSION_PACKAGE}.{variable}={value}");
             }
         }
-        ["build", "-trimpath", "-buildvcs=false", "-ldflags", &linker]
+        let fixed = ["build", "-trimpath", "-buildvcs=false", "-ldflags", &linker];
+        let compiler = GCFLAGS.lines().map(|line| format!("-gcflags={line}"));
+        fixed
             .map(str::to_owned)
-            .to_vec()
+            .into_iter()
+            .chain(compiler)
+            .collect()
     }
 
     /// The name of the folder in the cache: another pin, flag or Go version is another folder.
@@ -220,7 +240,7 @@ mod tests {
 
     #[test]
     fn every_component_has_one_recipe() {
-        for component in Component::ALL {
+        for component in Component::ALL.into_iter().chain([Component::EtcdUtl]) {
             let recipes = PARTS
                 .iter()
                 .flat_map(|part| Order::new(*part, |_| false).programs)

@@ -103,7 +103,7 @@ fn builds_once_and_finds_it_again() {
     let output = finish(bench.command().spawn().unwrap());
     assert!(output.status.success(), "{}", errors(&output));
     let printed = String::from_utf8(output.stdout.clone()).unwrap();
-    assert_eq!(printed.lines().count(), 6, "{printed}");
+    assert_eq!(printed.lines().count(), 7, "{printed}");
     for file in printed.lines() {
         assert!(Path::new(file).is_file(), "{file}");
     }
@@ -112,13 +112,13 @@ fn builds_once_and_finds_it_again() {
         "{}",
         errors(&output)
     );
-    assert_eq!(bench.calls(), 3);
-    assert_eq!(bench.folders().len(), 4, "{:?}", bench.folders());
+    assert_eq!(bench.calls(), 4);
+    assert_eq!(bench.folders().len(), 5, "{:?}", bench.folders());
 
     let again = finish(bench.command().spawn().unwrap());
     assert_eq!(again.stdout, output.stdout);
     assert_eq!(errors(&again), "");
-    assert_eq!(bench.calls(), 3);
+    assert_eq!(bench.calls(), 4);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn another_go_builds_again() {
             .status
             .success()
     );
-    assert_eq!(bench.calls(), 6);
+    assert_eq!(bench.calls(), 8);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_second_process_waits_for_the_first() {
         "{}",
         errors(&second)
     );
-    assert_eq!(bench.calls(), 3);
+    assert_eq!(bench.calls(), 4);
 }
 
 #[test]
@@ -227,6 +227,7 @@ fn prebuilt_programs_are_taken() {
     fs::create_dir(&bin).unwrap();
     let names = [
         "etcd",
+        "etcdutl",
         "kube-apiserver",
         "kube-controller-manager",
         "kube-scheduler",

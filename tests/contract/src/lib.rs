@@ -94,6 +94,7 @@ macro_rules! cluster_contract {
             a_delete_hits_only_the_object_of_its_uid what_a_finalizer_holds_is_on_its_way_out_and_not_gone
             metadata_shows_whose_an_object_is
             a_list_holds_everything_it_selects_however_many_pages_it_takes
+            a_list_over_a_new_connection_holds_the_same
             the_pull_secret_is_found_by_its_name_in_every_namespace
         }
         $crate::cluster_contract! { #[$test] $world: watches:
@@ -101,6 +102,7 @@ macro_rules! cluster_contract {
             an_object_that_loses_the_label_leaves_the_watch_as_if_deleted
             a_watch_gets_bookmarks_and_is_closed_in_time
             a_version_that_is_too_old_asks_for_a_new_list
+            a_watch_from_a_version_to_come_tells_only_what_comes_after_it
             pods_are_told_as_digests
         }
     };

@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use futures::stream;
-use krane_actors::ports::Deletion;
+use krane_actors::ports::{Deletion, Item};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{Rendered, Resource};
 use serde_json::json;
@@ -139,4 +139,19 @@ pub async fn the_pull_secret_is_found_by_its_name_in_every_namespace(world: Worl
     assert_eq!(events.applied().await, created);
     let listed = world.cluster.list(&spec).await.unwrap();
     assert!(listed.items.iter().any(|item| *object(item) == created));
+}
+
+/// Behind a load balancer another API server may answer it (F3).
+pub async fn a_list_over_a_new_connection_holds_the_same(world: World) {
+    let live = world.apply(&world.rendered("one")).await;
+    let spec = world.spec(Resource::ReplicaSet);
+    for _ in 0..2 {
+        let listed = world.cluster.list_anew(&spec).await.unwrap();
+        let [Item::Object(found)] = &listed.items[..] else {
+            panic!("{listed:?}")
+        };
+        assert_eq!(found.uid, live.uid);
+        let version: u64 = listed.resource_version.parse().unwrap();
+        assert!(version >= live.resource_version);
+    }
 }

@@ -90,21 +90,27 @@ pub async fn a_watch_gets_bookmarks_and_is_closed_in_time(world: World) {
     let listed = world.list(Resource::ReplicaSet).await;
     let from = &listed.resource_version;
     let spec = world.spec(Resource::ReplicaSet);
-    let mut events = Events(world.hasty.watch(&spec, from).await.unwrap());
     let mut bookmark = None;
-    loop {
-        match events.next().await {
-            WatchEvent::Bookmark(version) => bookmark = Some(version),
-            WatchEvent::Ended(end) => {
-                assert_eq!(end, WatchEnd::Closed);
-                break;
+    // The server sends one in the last two seconds of a watch, which a busy machine may miss.
+    for _ in 0..5 {
+        let mut events = Events(world.hasty.watch(&spec, from).await.unwrap());
+        loop {
+            match events.next().await {
+                WatchEvent::Bookmark(version) => bookmark = Some(version),
+                WatchEvent::Ended(end) => {
+                    assert_eq!(end, WatchEnd::Closed);
+                    break;
+                }
+                other => panic!("{other:?}"),
             }
-            other => panic!("{other:?}"),
+        }
+        assert!(timeout(PATIENCE, events.0.next()).await.unwrap().is_none());
+        if bookmark.is_some() {
+            break;
         }
     }
     let version: u64 = bookmark.unwrap().parse().unwrap();
     assert!(version >= from.parse().unwrap());
-    assert!(timeout(PATIENCE, events.0.next()).await.unwrap().is_none());
 }
 
 pub async fn a_version_that_is_too_old_asks_for_a_new_list(world: World) {
@@ -115,6 +121,27 @@ pub async fn a_version_that_is_too_old_asks_for_a_new_list(world: World) {
         other => panic!("{other:?}"),
     }
     assert!(timeout(PATIENCE, events.0.next()).await.unwrap().is_none());
+}
+
+/// In a cluster restored from a backup the last version seen may be yet to come: when others pass
+/// it, such a watch works and never tells what it missed (F3).
+pub async fn a_watch_from_a_version_to_come_tells_only_what_comes_after_it(world: World) {
+    let listed = world.list(Resource::CiliumNetworkPolicy).await;
+    let from = listed.resource_version.parse::<u64>().unwrap() + 60;
+    let mut events = world
+        .watch(Resource::CiliumNetworkPolicy, &from.to_string())
+        .await;
+    let mut port = 8000;
+    let passed = loop {
+        port += 1;
+        let policy = world.policy("policy-1", &json!(port.to_string()));
+        let version = world.apply(&policy).await.resource_version;
+        if version > from {
+            break version;
+        }
+    };
+    assert!(port > 8001, "it was passed at once: nothing is shown");
+    assert_eq!(events.applied().await.resource_version, passed);
 }
 
 pub async fn pods_are_told_as_digests(world: World) {

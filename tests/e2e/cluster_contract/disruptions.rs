@@ -61,11 +61,7 @@ async fn one_adapter_outlives_a_frozen_and_a_restarted_api_server() {
     let running = start(BARE).await;
     let world = world_in(&running, "one_adapter").await;
     let brief = Duration::from_secs(2);
-    let timeouts = CallTimeouts {
-        read: brief,
-        write: brief,
-        ..CallTimeouts::default()
-    };
+    let timeouts = CallTimeouts::fixed(brief);
     let connection = connect(&running.kubeconfig).await;
     let cluster = Arc::new(KubeCluster::new(
         connection,

@@ -150,7 +150,8 @@ async fn names_that_escape_and_numbers_at_their_limits_never_reach_the_api_serve
     let strangers: Vec<_> = world
         .requests(mark)?
         .into_iter()
-        .filter(|request| !request.name.is_empty())
+        // Events name what is wrong on purpose, in the namespace of its Namespace.
+        .filter(|request| !request.name.is_empty() && request.resource != "events")
         .filter(|request| request.namespace != namespace && request.name != namespace)
         .map(|request| format!("{} {} -> {}", request.verb, request.uri, request.code))
         .collect();

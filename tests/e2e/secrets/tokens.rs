@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::caller::{Got, ask};
+use super::forgery::{Forgery, change_template, forge, stream_is_read, template_has};
 use super::vault::Vault;
 use super::{agent, pod_of, request, workload};
 use crate::world;
@@ -54,6 +55,11 @@ async fn fill(world: &World, audience: Option<&'static str>) -> Outcome<Table> {
         .map(|class| workload(world, &vault, &name_of(*class)))
         .collect();
     world.push_all(&wanted);
+    // Where a forger may create objects, and the environment has none.
+    let mut outsider = workload(world, &vault, "outsider");
+    outsider.k8s_namespace = world.namespace(2);
+    "env_outsider".clone_into(&mut outsider.environment_id);
+    world.push_all(std::slice::from_ref(&outsider));
     // Whose tokens are shown in place of one's own.
     let mut elsewhere = workload(world, &vault, "elsewhere");
     elsewhere.k8s_namespace = world.namespace(1);
@@ -83,16 +89,21 @@ async fn fill(world: &World, audience: Option<&'static str>) -> Outcome<Table> {
             elsewhere: &elsewhere,
             stranger: &stranger,
             other: &other,
+            outsider: &outsider,
             audience,
         };
         let pod = pod_of(world, own).await?;
-        let (token, answer) = scene.prepare(&pod).await?;
+        if class == Class::EarlierBlob {
+            stream_is_read(&agent).await?;
+        }
+        let claimed = scene.claimed(&vault);
+        let (token, answer) = scene.prepare(&pod, &claimed, &vault).await?;
         *review.lock() = answer;
         for ask_for in Ask::ALL {
             for backend in Backend::ALL {
                 vault.set(backend);
                 let before = vault.calls();
-                let mut asked = request(own, &token);
+                let mut asked = request(&claimed, &token);
                 match ask_for {
                     Ask::Own => {}
                     Ask::OtherDeployment => asked.deployment_id.clone_from(&other.deployment_id),
@@ -147,13 +158,40 @@ struct Scene<'a> {
     elsewhere: &'a ApplyDeployment,
     stranger: &'a ApplyDeployment,
     other: &'a ApplyDeployment,
+    outsider: &'a ApplyDeployment,
     audience: Option<&'static str>,
 }
 
 impl Scene<'_> {
+    /// What is asked for: what the workload is, or what a forger wants.
+    fn claimed(&self, vault: &Vault) -> ApplyDeployment {
+        let mut claimed = self.own.clone();
+        match self.class {
+            Class::InventedDeployment | Class::SchedulerMark => {
+                claimed.deployment_id = format!("{}_invented", self.own.deployment_id);
+            }
+            Class::PatchedTemplate | Class::PatchedReplicaSet => {
+                "env_victim".clone_into(&mut claimed.environment_id);
+                let variables = [
+                    ("A", &*format!("of {}", self.own.k8s_name)),
+                    ("B", "second"),
+                ];
+                let blob = vault.blob(&claimed.environment_id, &variables);
+                claimed.encrypted_environment_variables = blob.into();
+            }
+            _ => {}
+        }
+        claimed
+    }
+
     /// A token of this class, and what is said of it in the API server's place.
-    async fn prepare(&self, pod: &str) -> Outcome<(String, Option<Action>)> {
-        let token = self.token(pod).await?;
+    async fn prepare(
+        &self,
+        pod: &str,
+        claimed: &ApplyDeployment,
+        vault: &Vault,
+    ) -> Outcome<(String, Option<Action>)> {
+        let token = self.token(pod, claimed, vault).await?;
         let review = self.review(&token).await?;
         self.change(pod).await?;
         let token = match self.class {
@@ -163,7 +201,7 @@ impl Scene<'_> {
         Ok((token, self.said(review)))
     }
 
-    async fn token(&self, pod: &str) -> Outcome<String> {
+    async fn token(&self, pod: &str, claimed: &ApplyDeployment, vault: &Vault) -> Outcome<String> {
         let cluster = self.world.cluster();
         let of = async |wanted: &ApplyDeployment, pod: &str| -> Outcome<String> {
             let audiences = self.class.audiences(self.audience);
@@ -182,6 +220,33 @@ impl Scene<'_> {
                 of(self.stranger, &pod_of(self.world, self.stranger).await?).await
             }
             Class::OtherDeployment => of(self.other, &pod_of(self.world, self.other).await?).await,
+            Class::EarlierBlob => {
+                let mut later = self.own.clone();
+                let blob = vault.blob(&later.environment_id, &[("A", "later")]);
+                later.encrypted_environment_variables = blob.clone().into();
+                self.world.push_all(std::slice::from_ref(&later));
+                template_has(self.world, &later, &blob).await?;
+                of(self.own, pod).await
+            }
+            Class::ForgedReplicaSet | Class::InventedDeployment | Class::SchedulerMark => {
+                let forgery = Forgery {
+                    of: self.own,
+                    namespace: &self.outsider.k8s_namespace,
+                    deployment_id: &claimed.deployment_id,
+                    is_marked: self.class == Class::SchedulerMark,
+                };
+                pod_of(self.world, self.outsider).await?;
+                of(self.outsider, &forge(self.world, &forgery).await?).await
+            }
+            Class::PatchedTemplate | Class::PatchedReplicaSet => {
+                let (id, blob) = (
+                    &claimed.environment_id,
+                    &claimed.encrypted_environment_variables,
+                );
+                let relabels = self.class == Class::PatchedReplicaSet;
+                let pod = change_template(self.world, self.own, id, blob, relabels);
+                of(self.own, &pod.await?).await
+            }
             _ => of(self.own, pod).await,
         }
     }

@@ -91,8 +91,8 @@ fn deployment(name: &str, id: &str, environment: &str, workspace: &str) -> Value
     })
 }
 
-/// D15, D16: what the original agent left is taken over as it runs. Nothing is deleted, no pod
-/// restarts, and objects that it did not label become ours.
+/// D15, D44: what the original agent left is taken over as it runs. Nothing is deleted, no pod
+/// restarts before its turn, and objects that it did not label become ours.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_original_agent_left_is_taken_over_without_a_restart() -> Outcome {
     let world = world().await?;
@@ -163,6 +163,7 @@ async fn what_the_original_agent_left_is_taken_over_without_a_restart() -> Outco
     let agent = world
         .agent()
         .set("sentinel.probe_paths", "split")
+        .set("safety.upgrades", "off")
         .start()
         .await?;
     has(&world, &front, &all_five(name)).await?;
@@ -274,6 +275,7 @@ async fn announced(world: &World, name: &str, gossip: &str) -> Outcome {
         format!("take_over Service {NAMESPACE}/{gossip}"),
         format!("take_over CiliumNetworkPolicy {NAMESPACE}/{gossip}"),
         format!("render_anew Deployment {NAMESPACE}/{name}"),
+        format!("roll Deployment {NAMESPACE}/{name}"),
         format!("create Service {NAMESPACE}/{name}"),
         format!("create PodDisruptionBudget {NAMESPACE}/{name}"),
     ] {

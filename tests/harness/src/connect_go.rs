@@ -80,10 +80,11 @@ async fn build(folder: &Path) -> Outcome<PathBuf> {
     let program = folder.join("connect-go");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../connect-go");
     let status = Command::new("go")
-        .args(["build", "-o"])
+        .args(["build", "-buildvcs=false", "-o"])
         .arg(&program)
         .arg(".")
         .current_dir(source)
+        .env("GOWORK", "off")
         .status()
         .await
         .map_err(|error| {

@@ -14,7 +14,7 @@ const COUNT: u16 = 20_000;
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
 /// Ports of 127.0.0.1 that nothing listens on, and that this process has not given away before.
-pub(crate) fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
+pub fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     let mut ports = [0; N];
     for port in &mut ports {
         *port = free_port()?;

@@ -22,12 +22,13 @@
 
 mod agent;
 mod api;
+pub mod attack;
 mod chart;
 mod collector;
 mod connect_go;
 pub mod edits;
 mod failure;
-mod free_ports;
+pub mod free_ports;
 mod http_get;
 pub mod limits;
 mod live;

@@ -9,7 +9,6 @@ use std::{
 use krane_proto::ctrl::v1::ApplyDeployment;
 use krane_sim::control_plane::{ControlPlane, samples};
 use krane_testcluster::{AuditEntry, AuditMark, Cluster, KRANE_USER, Options};
-use tokio::sync::OnceCell;
 
 use crate::{
     AgentBuilder, Api, Live, Outcome, Quiet, eventually,
@@ -21,7 +20,6 @@ use crate::{
 /// Part of every secret that the harness gives to krane; a log that shows it fails the test.
 pub const CANARY: &str = "canary-5f1c0d";
 
-static SHARED_KUBECONFIG: OnceCell<PathBuf> = OnceCell::const_new();
 static WORLDS: AtomicU32 = AtomicU32::new(0);
 
 /// Everything around an agent.
@@ -43,7 +41,7 @@ enum Whose {
 }
 
 impl World {
-    /// On the cluster that all tests of this process share, for as long as this world lives.
+    /// On a cluster that tests of this process use in turn, alone on it for as long as this world lives.
     pub async fn shared(binary: impl AsRef<Path>) -> Outcome<Self> {
         Self::on_shared(binary.as_ref(), Quiet::Beside).await
     }
@@ -55,7 +53,7 @@ impl World {
 
     /// On a cluster of its own, which the test may hurt.
     pub async fn own(binary: impl AsRef<Path>, options: Options, quiet: Quiet) -> Outcome<Self> {
-        let permit = Permit::take(false, quiet).await;
+        let permit = Permit::without_cluster(quiet).await;
         let cluster = Cluster::start(options).await?;
         let kubeconfig = krane_kubeconfig(&cluster).await?;
         Self::new(
@@ -69,7 +67,7 @@ impl World {
 
     /// On a cluster of its own in which nothing of krane is installed.
     pub async fn bare(binary: impl AsRef<Path>, options: Options) -> Outcome<Self> {
-        let permit = Permit::take(false, Quiet::Beside).await;
+        let permit = Permit::without_cluster(Quiet::Beside).await;
         let cluster = Cluster::start(options).await?;
         let kubeconfig = cluster.service_account_kubeconfig().await?;
         let whose = Whose::Own(Box::new(cluster));
@@ -77,12 +75,9 @@ impl World {
     }
 
     async fn on_shared(binary: &Path, quiet: Quiet) -> Outcome<Self> {
-        let permit = Permit::take(true, quiet).await;
-        let cluster = Cluster::shared().await?;
-        let kubeconfig = SHARED_KUBECONFIG
-            .get_or_try_init(|| krane_kubeconfig(cluster))
-            .await?;
-        let world = Self::new(binary, Whose::Shared(cluster), kubeconfig.clone(), permit).await?;
+        let (permit, shared) = Permit::with_cluster(quiet, krane_kubeconfig).await?;
+        let whose = Whose::Shared(&shared.cluster);
+        let world = Self::new(binary, whose, shared.kubeconfig.clone(), permit).await?;
         sweep(&world.api).await?;
         Ok(world)
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
+use krane::settings::{SecretFiles, SecretSource};
 use krane_actors::events::Happening;
 use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
 use krane_domain::ids::Controller;
@@ -281,4 +282,29 @@ async fn viewers_beyond_the_limit_are_sent_away_and_places_come_free() {
         world.get("/").await.status.is_success(),
         "the page itself is still shown"
     );
+}
+
+/// (F2) Also where nothing else is wrong.
+#[tokio::test(start_paused = true)]
+async fn a_file_that_cannot_be_used_is_a_problem_with_its_key_and_without_its_content() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "a-password").unwrap();
+    let source = SecretSource::file(file.path()).unwrap();
+    let files: SecretFiles = [("registry.password_file", source)].into_iter().collect();
+    let world = World::with_files(files.clone());
+    world.is_up();
+    world.in_place(3, "web");
+    assert_eq!(world.json("/api/v1/health").await["problems"], json!([]));
+    std::fs::write(file.path(), "").unwrap();
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert!(!files.refresh(world.board.now()), "not just being written");
+    let health = world.json("/api/v1/health").await;
+    assert_eq!(health["sentence"], "1 file unusable");
+    let problem = &health["problems"][0];
+    assert_eq!(problem["kind"], "file_unusable");
+    assert_eq!(problem["name"], "registry.password_file");
+    assert_eq!(problem["since"], "2027-01-15T08:01:00.000Z");
+    let why = format!("{} is empty", file.path().display());
+    assert_eq!(problem["why"], why.as_str());
+    assert!(!health.to_string().contains("a-password"), "{health}");
 }

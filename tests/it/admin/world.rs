@@ -14,7 +14,7 @@ use krane::admin::guard::Access;
 use krane::admin::model::{Epoch, Identity, Sources};
 use krane::admin::operate::Hands;
 use krane::admin::{self, Desk};
-use krane::settings::SecretSource;
+use krane::settings::{SecretFiles, SecretSource};
 use krane::telemetry::{LogLine, LogTail};
 use krane_actors::address::Address;
 use krane_actors::chance::Chance;
@@ -67,15 +67,32 @@ impl World {
     }
 
     pub(super) fn with(listen: &str, token: Option<&str>, controls: Controls) -> Self {
-        Self::of(listen, token, controls, false)
+        Self::of(listen, token, controls, false, SecretFiles::default())
     }
 
     /// Where a person may act.
     pub(super) fn with_actions(token: &str) -> Self {
-        Self::of("127.0.0.1:9091", Some(token), None, true)
+        Self::of(
+            "127.0.0.1:9091",
+            Some(token),
+            None,
+            true,
+            SecretFiles::default(),
+        )
     }
 
-    fn of(listen: &str, token: Option<&str>, controls: Controls, are_allowed: bool) -> Self {
+    /// Whose secrets are in these files.
+    pub(super) fn with_files(files: SecretFiles) -> Self {
+        Self::of("127.0.0.1:9091", None, None, false, files)
+    }
+
+    fn of(
+        listen: &str,
+        token: Option<&str>,
+        controls: Controls,
+        are_allowed: bool,
+        files: SecretFiles,
+    ) -> Self {
         let cluster = SimCluster::new(krane_sim::cluster::Options::default());
         let writes = Arc::new(AtomicBool::new(true));
         let board = StatusBoard::new();
@@ -88,6 +105,7 @@ impl World {
         ));
         let log = LogTail::default();
         let sources = Sources {
+            secrets: None,
             identity: Identity {
                 instance: "krane-0".to_owned(),
                 platform: "aws".to_owned(),
@@ -104,6 +122,7 @@ impl World {
             leadership: krane_actors::lease::Leadership::default(),
             epoch: Epoch::new(1_800_000_000, Duration::ZERO),
             log: log.clone(),
+            files,
         };
         let feed = Feed::new(sources);
         let access = Access::new(listen.parse().unwrap(), token.map(SecretSource::fixed));
@@ -190,9 +209,9 @@ impl World {
         };
         self.store.with(|memory| {
             memory.outbox.observe(report, now, now);
-            memory.outbox.next(now).unwrap();
+            let sending = memory.outbox.next(now).unwrap();
             let delivered = krane_domain::outbox::Delivery::Delivered;
-            memory.outbox.finish(&key, delivered, now, now, 0.5);
+            memory.outbox.finish(&sending.id, delivered, now, now, 0.5);
         });
     }
 

@@ -53,6 +53,22 @@ async fn pages_are_joined_and_the_list_is_consistent() {
     }
 }
 
+/// A server that lags behind may be at the other end of the connections there are (F3).
+#[tokio::test]
+async fn a_list_anew_takes_a_new_connection_and_asks_for_no_cached_answer() {
+    let rig = Rig::answering(|| page(&[live(7)], "")).await;
+    for _ in 0..2 {
+        rig.cluster.list(&replica_sets()).await.unwrap();
+    }
+    assert_eq!(rig.server.connections(), 1);
+    let listed = rig.cluster.list_anew(&replica_sets()).await.unwrap();
+    assert_eq!(listed.items.len(), 1);
+    assert_eq!(rig.server.connections(), 2);
+    for request in rig.server.requests() {
+        assert_eq!(request.query("resourceVersion"), None);
+    }
+}
+
 #[tokio::test]
 async fn objects_krane_writes_are_listed_whole_and_an_empty_list_is_one() {
     let rig = Rig::answering(|| page(&[live(7)], "")).await;

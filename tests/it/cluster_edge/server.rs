@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use serde_json::Value;
+use socket2::{SockFilter, SockRef};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
@@ -58,6 +59,11 @@ pub(crate) enum Answer {
     Close,
     /// No answer for ever.
     Hang,
+    /// From here on nothing that the client sends arrives, not even an acknowledgement leaves: a
+    /// cable that was pulled.
+    BlackHole,
+    /// Headers of a watch, and then the same.
+    BlackHoleInside,
     /// The answer once the gate is open.
     After(watch::Receiver<bool>, Box<Answer>),
 }
@@ -96,6 +102,7 @@ pub(crate) struct Server {
     pub(crate) address: String,
     seen: watch::Receiver<Vec<Seen>>,
     open: watch::Receiver<usize>,
+    accepted: watch::Receiver<usize>,
     task: JoinSet<()>,
 }
 
@@ -118,6 +125,7 @@ impl Server {
         let address = listener.local_addr().unwrap().to_string();
         let (seen_tx, seen) = watch::channel(Vec::new());
         let (open_tx, open) = watch::channel(0);
+        let (accepted_tx, accepted) = watch::channel(0);
         let shared = Arc::new(Shared {
             script: Box::new(script),
             seen: seen_tx,
@@ -128,6 +136,7 @@ impl Server {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let shared = Arc::clone(&shared);
+                accepted_tx.send_modify(|accepted| *accepted += 1);
                 connections.spawn(async move {
                     shared.open.send_modify(|open| *open += 1);
                     let _ = serve(stream, &shared).await;
@@ -139,6 +148,7 @@ impl Server {
             address,
             seen,
             open,
+            accepted,
             task,
         }
     }
@@ -151,6 +161,11 @@ impl Server {
     /// Everything asked so far.
     pub(crate) fn requests(&self) -> Vec<Seen> {
         self.seen.borrow().clone()
+    }
+
+    /// Connections that were ever made.
+    pub(crate) fn connections(&self) -> usize {
+        *self.accepted.borrow()
     }
 
     pub(crate) fn only_request(&self) -> Seen {
@@ -229,6 +244,17 @@ async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
                 return Ok(());
             }
             Answer::Close => return Ok(()),
+            Answer::BlackHole => {
+                pull_cable(&stream)?;
+                std::future::pending::<()>().await;
+            }
+            Answer::BlackHoleInside => {
+                let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
+                    transfer-encoding: chunked\r\n\r\n";
+                stream.write_all(head).await?;
+                pull_cable(&stream)?;
+                std::future::pending::<()>().await;
+            }
             Answer::Hang | Answer::After(..) => {
                 let mut byte = [0];
                 let _ = stream.read(&mut byte).await;
@@ -237,6 +263,13 @@ async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A filter of the kernel that takes no packet of this connection any more.
+fn pull_cable(stream: &TcpStream) -> io::Result<()> {
+    const RETURN: u16 = 0x06;
+    let nothing = [SockFilter::new(RETURN, 0, 0, 0)];
+    SockRef::from(stream).attach_filter(&nothing)
 }
 
 async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<Seen>> {

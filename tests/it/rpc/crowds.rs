@@ -11,11 +11,12 @@ use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
+use super::windows::Mean;
 use super::{ANSWER, Server, message, post, post_body};
 use crate::health::{PATIENT, ask, get, read_to_close};
 
 /// A connection from one of the many addresses of this machine.
-async fn connect_from(sender: u8, server: &Server) -> TcpStream {
+pub(super) async fn connect_from(sender: u8, server: &Server) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     let from = Ipv4Addr::new(127, 0, 1, sender);
     socket.bind((from, 0).into()).unwrap();
@@ -31,7 +32,7 @@ async fn half_a_request(sender: u8, server: &Server, size: usize) -> TcpStream {
     stream
 }
 
-async fn is_served(sender: u8, server: &Server) {
+pub(super) async fn is_served(sender: u8, server: &Server) {
     let mut stream = connect_from(sender, server).await;
     let answer = ask(&mut stream, &post("d_1")).await;
     assert!(
@@ -69,7 +70,7 @@ async fn begin(server: &Server, content_type: &str) -> Begun {
 async fn those_who_do_not_send_to_the_end_keep_nobody_out() {
     let server = Server::start(PATIENT).await;
     let mut halves = Vec::new();
-    for sender in 1..=6 {
+    for sender in 1..=4 {
         for _ in 0..128 {
             halves.push(half_a_request(sender, &server, 16).await);
         }
@@ -118,6 +119,56 @@ async fn what_one_sender_makes_krane_keep_in_memory_is_bounded() {
     );
     is_served(2, &server).await;
     assert!(answers.try_join_next().is_none(), "the two others go on");
+}
+
+/// (X2): those who send what is never a whole request have the bytes of all, and not those that are each one's own.
+#[tokio::test]
+async fn twelve_senders_of_the_largest_requests_leave_bytes_for_everybody_else() {
+    let server = Server::start(PATIENT).await;
+    // Two of the largest, each without its last byte.
+    let large = 2 * 1024 * 1024 - r#"{"encryptedBlob":""}"#.len();
+    let mut halves = Vec::new();
+    for sender in 1..=12 {
+        let own = [
+            half_a_request(sender, &server, large).await,
+            half_a_request(sender, &server, large).await,
+        ];
+        has_no_more(sender, &server, &own).await;
+        halves.extend(own);
+    }
+    for sender in 101..=116 {
+        is_served(sender, &server).await;
+    }
+}
+
+/// Waits until a sender has all that it gets: it is refused more, or what it sends was.
+async fn has_no_more(sender: u8, server: &Server, halves: &[TcpStream]) {
+    let mut answer = [0; 64];
+    while !halves.iter().any(|it| it.try_read(&mut answer).is_ok()) {
+        let mut stream = connect_from(sender, server).await;
+        let answer = ask(&mut stream, &post("d_1")).await;
+        if answer.starts_with("HTTP/1.1 503") {
+            break;
+        }
+    }
+}
+
+/// (X2): nor do they have all the places of requests that are being sent.
+#[tokio::test]
+async fn thirty_two_senders_of_half_requests_leave_places_for_everybody_else() {
+    let server = Server::start(PATIENT).await;
+    let mut halves = Vec::new();
+    for sender in 1..=32 {
+        halves.push(Mean::connect(&server, sender, 65_535).await);
+        let mean = halves.last_mut().unwrap();
+        for _ in 0..128 {
+            mean.begin_a_call().await;
+        }
+        mean.is_seen().await;
+    }
+    for sender in 101..=116 {
+        is_served(sender, &server).await;
+    }
 }
 
 /// A probe needs a connection, whoever else has many.

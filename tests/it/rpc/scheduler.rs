@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use krane::rpc::bounds::Bounds;
 use krane::rpc::serve::Patience;
 use krane::settings::SecretSource;
 use krane_actors::scheduler::{SchedulerDesk, Watching};
@@ -413,6 +414,19 @@ async fn followers_are_sent_away_when_the_server_stops() {
     tokio::time::timeout(Duration::from_secs(20), server.ended())
         .await
         .expect("the server waits for nobody");
+}
+
+/// (X1): what counts is what a peer has not taken, for however long a watch goes on.
+#[tokio::test]
+async fn a_follower_that_takes_every_state_is_never_cut() {
+    let (server, planner) = start(PATIENT, Some(TOKEN)).await;
+    let (teller, mut states) = follow(&server, &planner).await;
+    let pod = "a".repeat(256 * 1024);
+    let large = deployment(&[pod.as_str()]);
+    for _ in 0..3 * Bounds::RPC.answers.per_sender / pod.len() {
+        teller.try_send(Ok(Arc::clone(&large))).unwrap();
+        assert!(states.message().await.unwrap().is_some());
+    }
 }
 
 /// Whoever follows takes one place of its own; a call beside it is still answered.

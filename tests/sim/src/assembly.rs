@@ -106,6 +106,7 @@ pub(crate) fn servers() -> Servers {
     Servers {
         rpc: Arc::new(Quiet),
         metrics: Arc::new(Quiet),
+        health: Arc::new(Quiet),
         admin: Arc::new(Quiet),
     }
 }

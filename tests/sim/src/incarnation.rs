@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use krane_actors::root::RootHandle;
-use krane_actors::status::{Activity, StatusBoard};
+use krane_actors::status::{Activity, ActorStatus, StatusBoard};
 use krane_domain::ids::Controller;
 use krane_sim::cluster::{Lag, SimClient};
 
@@ -76,9 +76,9 @@ impl Incarnation {
     }
 
     pub(crate) fn is_parked(&self) -> bool {
-        let all = self.board.all();
-        all.iter()
-            .any(|(_, cell)| matches!(cell.read().activity, Activity::Parked { .. }))
+        let parked = |status: &ActorStatus| matches!(status.activity, Activity::Parked { .. });
+        self.board
+            .look(|mut all| all.any(|(_, cell)| cell.look(parked)))
     }
 
     /// An actor of this controller that failed or was started again.
@@ -93,19 +93,19 @@ impl Incarnation {
 
     /// A mailbox that holds more than it may.
     pub(crate) fn overflow(&self) -> Option<String> {
-        let all = self.board.all();
-        all.iter().find_map(|(path, cell)| {
-            let gate = cell.gate()?;
-            (gate.depth() > gate.capacity() + 256)
-                .then(|| format!("{} messages wait for {path}", gate.depth()))
+        self.board.look(|mut all| {
+            all.find_map(|(path, cell)| {
+                let gate = cell.gate()?;
+                (gate.depth() > gate.capacity() + 256)
+                    .then(|| format!("{} messages wait for {path}", gate.depth()))
+            })
         })
     }
 
     /// Panics and hangs of all actors.
     pub(crate) fn panics(&self) -> u64 {
-        let all = self.board.all();
-        all.iter()
-            .map(|(_, cell)| cell.read().panics + cell.read().hangs)
-            .sum()
+        let of = |status: &ActorStatus| status.panics + status.hangs;
+        self.board
+            .look(|all| all.map(|(_, cell)| cell.look(of)).sum())
     }
 }

@@ -218,6 +218,11 @@ impl Cluster for SlowCluster {
         self.client.list(spec).await
     }
 
+    async fn list_anew(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        self.read().await;
+        self.client.list_anew(spec).await
+    }
+
     async fn watch(
         &self,
         spec: &WatchSpec,

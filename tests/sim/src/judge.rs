@@ -9,7 +9,7 @@ use krane_actors::ports::{Answer, Item, Listed};
 use krane_domain::desired::{Change, State};
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::invalid::Invalid;
-use krane_domain::kinds::Rules;
+use krane_domain::kinds::{Desired, Rules};
 use krane_domain::labels;
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_domain::report::{InstanceStatus, Report};
@@ -60,8 +60,15 @@ pub(crate) fn stamp(object: &Value) -> Option<u64> {
 fn wanted(change: &Result<Change, Invalid>) -> ReceivedWant {
     match change {
         Ok(Change::Apply(desired)) => {
-            let rendered = desired.render(&Rules::default(), None);
-            ReceivedWant::Apply(stamp(&rendered.body).unwrap_or_default())
+            // Every answer comes past here: most stamps are found without rendering.
+            let stamp = match desired {
+                Desired::Deployment(desired) => stamp_of(&desired.build_id),
+                Desired::Sentinel(desired) => stamp_of(&desired.app_id),
+                Desired::CiliumNetworkPolicy(_) => {
+                    stamp(&desired.render(&Rules::default(), None).body)
+                }
+            };
+            ReceivedWant::Apply(stamp.unwrap_or_default())
         }
         Ok(Change::Delete) => ReceivedWant::Delete,
         Err(_) => ReceivedWant::Poison,

@@ -10,7 +10,7 @@
 
 mod assembly;
 mod incarnation;
-#[cfg(feature = "hooks")]
+#[cfg(debug_assertions)]
 mod isolation;
 mod judge;
 mod kinds;
@@ -30,7 +30,7 @@ mod tokens;
 mod wishes;
 mod world;
 
-#[cfg(feature = "hooks")]
+#[cfg(debug_assertions)]
 pub use isolation::{Break, isolation};
 pub use plan::{
     ACTORS, ActorFault, CallFault, EventFault, Fault, Intensity, MessageFault, Plan, WORKERS,

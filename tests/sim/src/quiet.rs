@@ -23,8 +23,7 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
     let mut members: BTreeMap<krane_domain::ids::SharedKey, Vec<Member>> = BTreeMap::new();
     for (key, want) in &wants {
         let reference = primary(key);
-        let live = shared.admin.get(&reference);
-        let live = live.and_then(|live| LiveObject::from_json(reference.resource, live).ok());
+        let live = shared.admin.live(&reference);
         match want {
             Want::Apply(desired) => {
                 let mut all = vec![desired.render(&shared.rules, live.as_ref())];
@@ -38,7 +37,7 @@ pub(crate) fn difference(shared: &Shared, seconds: u64) -> Option<String> {
                     }
                 }
                 let mut unneeded = desired.unneeded().into_iter();
-                if let Some(unneeded) = unneeded.find(|object| shared.admin.get(object).is_some()) {
+                if let Some(unneeded) = unneeded.find(|object| shared.admin.has(object)) {
                     return Some(format!("{unneeded} is there and not needed"));
                 }
                 for needed in desired.needs(&shared.rules) {
@@ -82,8 +81,7 @@ fn left_behind(shared: &Shared, key: &ObjectKey) -> Option<ObjectRef> {
         return None;
     }
     companions(key).into_iter().find(|companion| {
-        let live = shared.admin.get(companion);
-        let live = live.and_then(|live| LiveObject::from_json(companion.resource, live).ok());
+        let live = shared.admin.live(companion);
         live.is_some_and(|live| live.is_ours())
     })
 }
@@ -111,20 +109,16 @@ fn never_wanted(shared: &Shared, wants: &BTreeMap<ObjectKey, Want>) -> Option<St
 
 fn differs(shared: &Shared, rendered: &Rendered, seconds: u64) -> Option<String> {
     let reference = &rendered.reference;
-    let Some(live) = shared.admin.get(reference) else {
+    let Some(live) = shared.admin.live(reference) else {
         return Some(format!("{reference} is missing"));
-    };
-    let of = stamp(&live);
-    let live = match LiveObject::from_json(reference.resource, live) {
-        Ok(live) => live,
-        Err(problem) => return Some(problem.to_string()),
     };
     match drift::decide(rendered, Some(&live), None, seconds) {
         Decision::InPlace => None,
         // One that somebody else made is used as it is.
         Decision::NotOurs if reference.resource == Resource::Namespace => None,
         other => Some(format!(
-            "{reference} (from {of:?}, wanted {:?}): {other:?}",
+            "{reference} (from {:?}, wanted {:?}): {other:?}",
+            stamp(&live.value()),
             stamp(&rendered.body)
         )),
     }

@@ -98,7 +98,7 @@ struct Driver {
 }
 
 /// Panics that were planned are told by the trace, not on stderr.
-#[cfg(feature = "hooks")]
+#[cfg(debug_assertions)]
 pub(crate) fn keep_planned_panics_quiet() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -113,7 +113,7 @@ pub(crate) fn keep_planned_panics_quiet() {
 
 /// Runs everything on this thread, from the first to the last moment.
 pub fn run(setup: &Setup) -> Outcome {
-    #[cfg(feature = "hooks")]
+    #[cfg(debug_assertions)]
     {
         keep_planned_panics_quiet();
         krane_domain::planted::plant(setup.bug);
@@ -196,11 +196,11 @@ impl Driver {
         driver
     }
 
-    #[cfg(not(feature = "hooks"))]
+    #[cfg(not(debug_assertions))]
     #[allow(clippy::unused_self, reason = "the shape of the one with hooks")]
     fn plant_actor_faults(&self) {}
 
-    #[cfg(feature = "hooks")]
+    #[cfg(debug_assertions)]
     fn plant_actor_faults(&self) {
         use crate::plan::{ACTORS, ActorFault};
         use krane_actors::fault::Fault as Hook;

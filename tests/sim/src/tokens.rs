@@ -1,6 +1,7 @@
 //! Every wrong token, every wrong question and every state of the vault, put to the whole agent in
 //! a cluster in memory.
 
+mod forgery;
 mod load;
 mod world;
 

@@ -5,7 +5,7 @@ use krane_domain::kinds::cilium_network_policy::{self, PolicyInput};
 use krane_domain::kinds::deployment::{self, DeploymentInput};
 use krane_domain::kinds::sentinel::{self, SentinelInput};
 use krane_domain::kinds::{Desired, Rules};
-#[cfg(feature = "hooks")]
+#[cfg(debug_assertions)]
 use krane_domain::object::LiveObject;
 use krane_sim::control_plane::SimControlPlane;
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ pub(crate) fn want(
 }
 
 /// From which round a live object is.
-#[cfg(feature = "hooks")]
+#[cfg(debug_assertions)]
 pub(crate) fn round_of(who: Controller, live: &LiveObject) -> Option<u64> {
     round_in(who, &live.value())
 }

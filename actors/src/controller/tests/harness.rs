@@ -22,7 +22,7 @@ use crate::supervisor::{
     ChildSpec, End, OnExhausted, Preparation, Restart, Shutdown, Strategy, SupervisorSpec,
     Surroundings, start_topmost, supervisor,
 };
-use crate::testing::{FakeCluster, FakeControlPlane, StoppedClock};
+use crate::testing::{FakeCluster, FakeControlPlane, Office, StoppedClock};
 
 pub(super) struct World {
     pub(super) cluster: FakeCluster,
@@ -42,6 +42,8 @@ pub(super) struct Choices {
     pub(super) max_lanes: usize,
     pub(super) max_backlog: usize,
     pub(super) may_upgrade: bool,
+    /// The term that it works in, and its clock; a process without a lease has one that never ends.
+    pub(super) office: Option<Office>,
 }
 
 impl Default for Choices {
@@ -53,6 +55,7 @@ impl Default for Choices {
             max_lanes: 8,
             max_backlog: 1 << 20,
             may_upgrade: true,
+            office: None,
         }
     }
 }
@@ -101,7 +104,8 @@ impl World {
         cluster: FakeCluster,
         control_plane: FakeControlPlane,
     ) -> Self {
-        let board = StatusBoard::new();
+        let office = choices.office;
+        let board = office.as_ref().map_or_else(StatusBoard::new, Office::board);
         let is_region_known = Arc::new(AtomicBool::new(true));
         let registry = Registry::new();
         let families = ControllerFamilies::register(&registry).expect("registers");
@@ -120,7 +124,7 @@ impl World {
             max_deletes_percent: 10,
             writes: Arc::new(AtomicBool::new(true)),
             may_upgrade: choices.may_upgrade,
-            leadership: crate::lease::Leadership::default(),
+            leadership: office.as_ref().map(Office::leadership).unwrap_or_default(),
             is_region_known: Arc::clone(&is_region_known),
             chance: Chance::new(7),
             metrics: families.of(choices.controller),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use krane_domain::ids::Moment;
 use krane_domain::labels;
 use krane_domain::object::Metadata;
 use krane_domain::refusal::{Refusal, RefusalClass};
@@ -16,8 +17,8 @@ use prometheus::Registry;
 use serde_json::json;
 
 use super::super::{
-    DecryptRequest, Outcome, Refused, Secrets, SecretsClient, SecretsDesk, SecretsMetrics,
-    SecretsParts,
+    DecryptRequest, Outcome, PodOwnership, Refused, Secrets, SecretsClient, SecretsDesk,
+    SecretsMetrics, SecretsParts,
 };
 use crate::actor::ShellArguments;
 use crate::address::Address;
@@ -134,6 +135,7 @@ impl Identities for Scene {
                 "labels": {
                     labels::MANAGED_BY: "krane", labels::COMPONENT: "deployment",
                     labels::DEPLOYMENT_ID: "d_1", labels::ENVIRONMENT_ID: "env_1",
+                    labels::WORKSPACE_ID: "ws_1",
                 },
                 "ownerReferences": [{
                     "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "app",
@@ -156,6 +158,7 @@ impl Identities for Scene {
             (labels::MANAGED_BY, "krane"),
             (labels::COMPONENT, "deployment"),
             (labels::DEPLOYMENT_ID, "d_1"),
+            (labels::ENVIRONMENT_ID, "env_1"),
         ];
         Ok(Some(Metadata {
             uid: "uid-set".into(),
@@ -198,7 +201,7 @@ impl Vault for Scene {
 }
 
 pub(super) struct Setting {
-    _rig: Rig,
+    rig: Rig,
     _top: Top,
     pub(super) scene: Arc<Scene>,
     pub(super) desk: Arc<SecretsClient>,
@@ -206,7 +209,12 @@ pub(super) struct Setting {
 }
 
 impl Setting {
+    /// One that knows no desired states.
     pub(super) async fn start() -> Self {
+        Self::start_with(PodOwnership::default()).await
+    }
+
+    pub(super) async fn start_with(ownership: PodOwnership) -> Self {
         let scene = Arc::new(Scene {
             script: Mutex::new(Script {
                 review: Way::Well,
@@ -233,7 +241,7 @@ impl Setting {
         let address = Address::vacant("root/secrets", 512);
         let (board, home, counts) = (rig.board.clone(), address.clone(), metrics.clone());
         let start = worker(move || ShellArguments {
-            behaviour: Secrets::new(Some(parts.clone()), counts.clone()),
+            behaviour: Secrets::new(Some(parts.clone()), ownership.clone(), counts.clone()),
             address: home.clone(),
             board: board.clone(),
             metrics: ActorMetrics::default(),
@@ -246,7 +254,7 @@ impl Setting {
         let occupied = address.clone();
         until("it lives", move || occupied.is_occupied()).await;
         Self {
-            _rig: rig,
+            rig,
             _top: top,
             scene,
             desk: Arc::new(SecretsClient::new(address, metrics.clone())),
@@ -259,6 +267,10 @@ impl Setting {
         request: DecryptRequest,
     ) -> Result<BTreeMap<String, Secret>, Refused> {
         self.desk.decrypt(request).await
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        self.rig.board.now()
     }
 
     pub(super) fn count(&self, outcome: Outcome) -> u64 {

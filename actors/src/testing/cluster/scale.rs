@@ -11,6 +11,18 @@ impl FakeCluster {
         self.world.lock().scale(reference, replicas);
     }
 
+    /// All pods of a Deployment run its template and are available, or one is not.
+    pub(crate) fn roll_out(&self, reference: &ObjectRef, is_available: bool) {
+        self.world.lock().set(reference, |object| {
+            let all = object["spec"]["replicas"].as_u64().unwrap_or_default();
+            object["status"] = json!({
+                "observedGeneration": object["metadata"]["generation"],
+                "replicas": all, "updatedReplicas": all,
+                "availableReplicas": all - u64::from(!is_available),
+            });
+        });
+    }
+
     /// The same, and somebody takes our label away.
     pub(crate) fn scale_and_unlabel(&self, reference: &ObjectRef, replicas: u64) {
         let mut world = self.world.lock();

@@ -18,9 +18,9 @@ type Watcher = (Resource, UnboundedSender<WatchEvent>);
 /// The cluster as it was.
 #[derive(Clone)]
 pub(crate) struct Past {
-    objects: Objects,
-    pods: Pods,
-    version: u64,
+    pub(super) objects: Objects,
+    pub(super) pods: Pods,
+    pub(super) version: u64,
 }
 
 /// What a server shows.

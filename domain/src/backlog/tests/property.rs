@@ -34,7 +34,7 @@ proptest! {
     /// Whatever happens, once lanes succeed everything received is applied, the newest of each
     /// object last, and the cursor is at the end.
     #[test]
-    fn nothing_is_lost_in_any_order_of_events(steps in steps(), outcomes in prop::collection::vec(0u8..4, 120)) {
+    fn nothing_is_lost_in_any_order_of_events(steps in steps(), outcomes in prop::collection::vec(0u8..5, 120)) {
         let mut backlog = Backlog::default();
         let mut now = at(0);
         let mut version = 0;
@@ -70,6 +70,7 @@ proptest! {
                         let outcome = match outcome {
                             0 => trouble(TroubleKind::Quarantined),
                             1 => trouble(TroubleKind::Transient),
+                            2 => Outcome::Deferred { wrote: false },
                             _ => DONE,
                         };
                         if outcome == DONE {

@@ -34,6 +34,20 @@ fn after_another_writer_everything_is_wanted_anew_and_shared_objects_are_looked_
     assert_eq!(backlog.cursor(), 0);
 }
 
+/// A kind can be seen again just while a lane gives up because it cannot (F31).
+#[test]
+fn what_fails_after_a_retry_was_called_for_is_tried_once_more_at_once() {
+    let mut backlog = Backlog::default();
+    backlog.receive(wants("a", 1), at(0));
+    let task = backlog.next(at(0)).expect("it is ready");
+    backlog.retry_now(None, at(0));
+    let misconfigured = || trouble(TroubleKind::Misconfigured);
+    backlog.finish(&task.key, misconfigured(), at(0), 0.5);
+    assert_eq!(backlog.next(at(0)).as_ref().map(name_of), Some("a".into()));
+    backlog.finish(&task.key, misconfigured(), at(0), 0.5);
+    assert!(backlog.next(at(0)).is_none(), "once for each call");
+}
+
 /// A person may end a backoff, and not the wait that a server asked for (D22a).
 #[test]
 fn what_a_person_wants_tried_is_ready_at_once_unless_the_server_asked_for_time() {

@@ -244,3 +244,58 @@ fn lanes_are_shared_evenly_however_many_there_are() {
         );
     }
 }
+
+/// (F2) A password has changed, and hundreds of pull secrets with it.
+#[test]
+fn a_renewal_goes_last_and_at_once_when_a_workload_waits_for_it() {
+    let secret = |name: &str| SharedKey::PullSecret(name.into());
+    let order = |backlog: &mut Backlog, now| -> Vec<String> {
+        std::iter::from_fn(|| backlog.next(now).map(|task| name_of(&task))).collect()
+    };
+    let mut backlog = Backlog::default();
+    for name in ["needed", "looked-at", "quiet"] {
+        backlog.renew(&secret(name), at(0));
+        backlog.renew(&secret(name), at(0));
+    }
+    backlog.receive(wants("old", 1), at(0));
+    backlog.receive(wants("waits", 2), at(0));
+    let task = backlog.next(at(0)).expect("the newest");
+    let blocked = Outcome::Blocked([secret("needed")].into());
+    backlog.finish(&task.key, blocked, at(0), 0.5);
+    backlog.look(&WorkKey::Shared(secret("looked-at")), at(0));
+    let named = |name: &str| secret(name).to_string();
+    let expected = [
+        named("looked-at"),
+        named("needed"),
+        "old".to_owned(),
+        named("quiet"),
+    ];
+    assert_eq!(order(&mut backlog, at(0)), expected);
+    // It was renewed, and is like any other.
+    let quiet = WorkKey::Shared(secret("quiet"));
+    backlog.finish(&quiet, DONE, at(0), 0.5);
+    backlog.receive(wants("new", 3), at(1));
+    backlog.look(&quiet, at(1));
+    assert_eq!(
+        order(&mut backlog, at(1)),
+        [named("quiet"), "new".to_owned()]
+    );
+}
+
+/// (F2) Work without end: every other turn is for who has waited long enough.
+#[test]
+fn renewals_are_not_starved_by_work_without_end() {
+    let mut backlog = Backlog::default();
+    for number in 0..100 {
+        backlog.renew(&SharedKey::PullSecret(format!("ns{number}").into()), at(0));
+    }
+    let now = FAIRNESS;
+    let mut renewed = 0;
+    for version in 1..=200 {
+        backlog.receive(wants(&format!("d{version}"), version), now);
+        let task = backlog.next(now).expect("there is always something");
+        renewed += usize::from(matches!(task.key, WorkKey::Shared(_)));
+        backlog.finish(&task.key, DONE, now, 0.5);
+    }
+    assert_eq!(renewed, 100);
+}

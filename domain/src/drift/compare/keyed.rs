@@ -6,7 +6,7 @@ use super::{Owned, Walk};
 use crate::drift::difference::{DifferenceKind, Step};
 
 /// An item that krane owns, as managed fields name it.
-enum Name {
+pub(super) enum Name {
     /// `k:{"name":"PORT"}`
     Keys(Map<String, Value>),
     /// `v:"kubernetes"`
@@ -14,7 +14,7 @@ enum Name {
 }
 
 impl Name {
-    fn parse(name: &str) -> Option<Self> {
+    pub(super) fn parse(name: &str) -> Option<Self> {
         if let Some(keys) = name.strip_prefix("k:") {
             return serde_json::from_str(keys).ok().map(Self::Keys);
         }
@@ -23,7 +23,7 @@ impl Name {
             .map(Self::Member)
     }
 
-    fn is_name_of(&self, item: &Value) -> bool {
+    pub(super) fn is_name_of(&self, item: &Value) -> bool {
         match self {
             Self::Keys(keys) => keys.iter().all(|(key, value)| match item.get(key) {
                 Some(own) => own == value,

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{NOW, decision, in_place, kept, workload};
-use crate::drift::{Decision, FuseMemory, decide};
+use crate::drift::{Decision, FuseMemory, decide, own_part};
 use crate::ids::SharedKey;
 use crate::kinds::{Member, Rules, render_shared};
 use crate::testing::valid_input;
@@ -28,6 +28,18 @@ proptest! {
     fn whatever_is_applied_is_in_place(input in valid_input()) {
         let rendered = workload(input);
         prop_assert_eq!(decision(&rendered, in_place(&rendered)), Decision::InPlace);
+    }
+
+    /// What krane owns of an object is what it would have to apply to leave it as it is.
+    #[test]
+    fn applying_what_is_owned_changes_nothing(input in valid_input()) {
+        let mut rendered = workload(input);
+        let live = in_place(&rendered);
+        let own = own_part(&live, "apps/v1", &["spec", "template"]);
+        rendered.body["spec"]["template"] = own.unwrap_or_default();
+        prop_assert_eq!(decision(&rendered, live), Decision::InPlace);
+        let fields = &rendered.body["spec"]["template"];
+        prop_assert!(fields.get("creationTimestamp").is_none() && fields["spec"].get("dnsPolicy").is_none());
     }
 
     #[test]

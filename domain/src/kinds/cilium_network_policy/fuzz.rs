@@ -4,7 +4,7 @@ use krane_testfuzz::Fuzz;
 
 use super::tests::{input, policy, rules};
 use super::validate;
-use crate::kinds::WantedKind as _;
+use crate::kinds::{Keep, WantedKind as _};
 
 #[test]
 fn a_policy_that_is_taken_has_the_name_and_the_place_that_it_was_given() {
@@ -28,7 +28,7 @@ fn a_policy_that_is_taken_has_the_name_and_the_place_that_it_was_given() {
         let Ok(desired) = validate(input, &rules()) else {
             return;
         };
-        let body = desired.render(&rules(), None).body;
+        let body = desired.render(&rules(), None, Keep::Nothing).body;
         let metadata = &body["metadata"];
         assert_eq!(body["kind"], "CiliumNetworkPolicy");
         assert_eq!(metadata["name"], "sentinel-ingress-to-dep-1");

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{PolicyInput, validate, validate_delete};
-use crate::kinds::{Desired, Rules, WantedKind};
+use crate::kinds::{Desired, Keep, Rules, WantedKind};
 use crate::testing::fields_of;
 
 /// As the control plane sends one for each deployment.
@@ -47,7 +47,7 @@ pub(super) fn rules() -> Rules {
 
 fn body(policy: &Value) -> Value {
     let desired = validate(input(policy), &rules()).unwrap_or_else(|invalid| panic!("{invalid}"));
-    desired.render(&rules(), None).body
+    desired.render(&rules(), None, Keep::Nothing).body
 }
 
 /// What is wrong with the field `policy`; "" when nothing is.
@@ -82,7 +82,7 @@ fn identity_is_forced_and_nothing_else_of_the_metadata_gets_through() {
             "app.kubernetes.io/component": "ciliumnetworkpolicy",
             "unkey.com/networkpolicy.id": "net_1",
         },
-        "annotations": { "note": "theirs", "krane.unkey.com/renderer": "1" },
+        "annotations": { "note": "theirs", "krane.unkey.com/renderer": "2" },
     });
     assert_eq!(body["metadata"], expected);
     assert_eq!(body.get("status"), None);
@@ -254,7 +254,7 @@ proptest! {
     fn no_bytes_break_anything(policy in prop::collection::vec(any::<u8>(), 0..200)) {
         let input = PolicyInput { policy, ..input(&json!({})) };
         if let Ok(desired) = validate(input, &rules()) {
-            let body = desired.render(&rules(), None).body;
+            let body = desired.render(&rules(), None, Keep::Nothing).body;
             prop_assert_eq!(&body["metadata"]["namespace"], "abcdefgh");
         }
     }

@@ -40,6 +40,17 @@ pub(super) fn replicas(desired: &DesiredDeployment, live: Option<&LiveObject>) -
     Some(count.filter(|count| *count > 0).unwrap_or(at_first))
 }
 
+/// Leaves the number of pods to whoever else owns it, for an autoscaler that nobody can see may (D38b).
+pub(super) fn leave_replicas_of_others(mut rendered: Rendered, live: &LiveObject) -> Rendered {
+    if !drift::owns(live, &["spec", "replicas"]) {
+        if let Some(spec) = rendered.body["spec"].as_object_mut() {
+            spec.remove("replicas");
+        }
+        rendered.made_for = Some(live.resource_version);
+    }
+    rendered
+}
+
 /// What hangs on the live ReplicaSet of a workload.
 pub(super) fn dependants(desired: &DesiredDeployment, owner: &LiveObject) -> Vec<Rendered> {
     let policy = desired.autoscaling.as_ref();

@@ -52,6 +52,7 @@ pub(super) fn render(
         reference: desired.reference(),
         body,
         made_for: of_live.map(|live| live.resource_version),
+        keeps_template: false,
     }
 }
 

@@ -16,6 +16,13 @@ use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::planted::{Bug, is_planted};
 
+/// The kinds of what stands beside the Deployment.
+pub(super) const KINDS: [Resource; 3] = [
+    Resource::Service,
+    Resource::PodDisruptionBudget,
+    Resource::CiliumNetworkPolicy,
+];
+
 /// Everything beside the live Deployment, in the order in which it is applied.
 pub(super) fn companions(
     desired: &DesiredSentinel,

@@ -41,6 +41,11 @@ pub(super) fn observe(live: &LiveObject, pods: &[&PodDigest]) -> Option<Observat
     })
 }
 
+/// Whether every pod wanted runs the live template and is available.
+pub(super) fn is_rolled_out(live: &LiveObject) -> bool {
+    Glance::at(live).is_converged
+}
+
 /// What an observation needs of a Deployment, read without building its tree.
 struct Glance {
     wanted: u32,

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::forms::{self, CURRENT};
-use super::{DesiredSentinel, template};
-use crate::kinds::{RENDERER, Rules, WantedKind};
+use super::{DesiredSentinel, state, template};
+use crate::kinds::{Keep, RENDERER, Rules, WantedKind};
 use crate::labels;
 use crate::object::{LiveObject, Rendered};
 
@@ -16,6 +16,7 @@ pub(super) fn render(
     desired: &DesiredSentinel,
     rules: &Rules,
     live: Option<&LiveObject>,
+    keep: Keep,
 ) -> Rendered {
     let reference = desired.reference();
     let body = json!({
@@ -34,8 +35,11 @@ pub(super) fn render(
         },
     });
     let mut rendered = Rendered::new(reference, body);
+    // Outside of the template: a new value restarts no pod.
+    rendered.body["metadata"]["annotations"][labels::STATE_ANNOTATION] =
+        state::hash(desired).into();
     if let Some(live) = live {
-        forms::keep_what_runs(&mut rendered, desired, rules, live);
+        forms::keep_what_runs(&mut rendered, desired, rules, live, keep);
     }
     rendered
 }

@@ -1,5 +1,6 @@
 mod golden;
 mod take_over;
+mod upgrades;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

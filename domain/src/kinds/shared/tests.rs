@@ -140,7 +140,7 @@ fn a_namespace_gets_our_labels() {
                 "app.kubernetes.io/managed-by": "krane",
                 "app.kubernetes.io/component": "namespace",
             },
-            "annotations": { "krane.unkey.com/renderer": "1" },
+            "annotations": { "krane.unkey.com/renderer": "2" },
         },
     });
     assert_eq!(namespace.body, expected);

@@ -55,11 +55,17 @@ fn is_unanswered(controller: &ControllerView, now: Stamp) -> bool {
     let kinds = &controller.watches.kinds;
     let missing = &controller.kinds_missing;
     let is_broken = |kind: &&str| broken.iter().any(|watch| watch.kind == *kind);
+    // A kind that krane may not list is asked for too rarely to tell whether anybody answers.
+    let is_refused = |kind: &&str| {
+        let mut broken = broken.iter();
+        broken.any(|watch| watch.refused && watch.kind == *kind)
+    };
+    let mut asked = kinds.iter().filter(|kind| !is_refused(kind)).peekable();
+    let is_answered = broken.iter().any(|watch| watch.refused) && !controller.listed;
     !broken.is_empty()
-        && !broken.iter().any(|watch| watch.refused)
-        && kinds
-            .iter()
-            .all(|kind| is_broken(kind) || missing.contains(kind))
+        && !is_answered
+        && asked.peek().is_some()
+        && asked.all(|kind| is_broken(kind) || missing.contains(kind))
 }
 
 fn away(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) {
@@ -116,7 +122,8 @@ fn some_broken(
             first.since.clock()
         )),
         remedy: if first.refused {
-            "check krane's ClusterRole and its credentials; krane keeps trying, nothing is lost"
+            "check krane's ClusterRole and its credentials; what needs these kinds is blocked until \
+             krane may list them, and nothing is lost"
         } else {
             "check the API server and the way to it; krane keeps trying, nothing is lost"
         }

@@ -69,6 +69,8 @@ pub enum ProblemKind {
     ReportsRefused,
     /// The Lease cannot be read or written.
     LeaseUnreachable,
+    /// A file of a secret cannot be used any more.
+    FileUnusable,
     /// `safety.writes` is off.
     WritesOff,
 }
@@ -128,6 +130,7 @@ mod tests {
             Kind::DeletesHeld,
             Kind::ReportsRefused,
             Kind::LeaseUnreachable,
+            Kind::FileUnusable,
             Kind::WritesOff,
         ];
         for kind in kinds {

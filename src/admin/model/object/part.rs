@@ -7,6 +7,7 @@ use krane_domain::object::ObjectRef;
 use serde::Serialize;
 
 use super::super::controllers::trouble_level;
+use super::super::workloads::WAITS_TO_ROLL;
 use super::super::{Epoch, Level, Stamp, WorkloadView};
 
 /// One object that a workload is, has or needs.
@@ -120,12 +121,15 @@ fn compare(explanation: &Explanation, part: &mut PartView) {
                 "krane's own apply could not change it: something rewrites it on the way in".into(),
             ),
         ),
+        Decision::InPlace if explanation.waits_to_roll => {
+            ("waits to roll", Level::Good, Some(WAITS_TO_ROLL.into()))
+        }
         Decision::InPlace => ("as wanted", Level::Good, None),
         Decision::Create => ("missing", Level::Busy, None),
         Decision::Update { .. } if explanation.is_older_rendering => (
-            "of an earlier krane",
-            Level::Good,
-            Some("it is rewritten when nothing else is to be done (safety.upgrades)".into()),
+            "of another krane",
+            Level::Busy,
+            Some("only its form seems to differ: it is rewritten when nothing else waits".into()),
         ),
         Decision::Update { .. } => ("differs", Level::Busy, None),
         Decision::Adopt { .. } => (

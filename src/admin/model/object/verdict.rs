@@ -149,6 +149,7 @@ mod tests {
             pod_count: ready,
             outdated: 0,
             outdated_are_replaced: false,
+            waits_to_roll: false,
             pods: Vec::new(),
             applied_at: None,
             in_place_since: None,

@@ -263,6 +263,17 @@ impl Cluster for ClusterPort {
         Ok(listed)
     }
 
+    async fn list_anew(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        let effect = self.client.list_anew(spec);
+        let subject = spec.resource.plural().to_owned();
+        let listed = self
+            .call("list", subject, READ_LIMIT, effect, || None)
+            .await?;
+        self.shared()
+            .with(|ledger| ledger.show_all(self.controller, &listed));
+        Ok(listed)
+    }
+
     async fn watch(
         &self,
         spec: &WatchSpec,

@@ -174,6 +174,10 @@ impl Cluster for ClusterWay {
         self.read(self.client.list(spec)).await
     }
 
+    async fn list_anew(&self, spec: &WatchSpec) -> Result<Listed, Refusal> {
+        self.read(self.client.list_anew(spec)).await
+    }
+
     async fn watch(
         &self,
         spec: &WatchSpec,

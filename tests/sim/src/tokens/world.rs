@@ -26,15 +26,16 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
+use super::forgery::name_of;
 use crate::assembly::{self, Process};
 use crate::kinds::index;
 
 const SEED: u64 = 11;
-const NAMESPACE: &str = "tenant";
+pub(super) const NAMESPACE: &str = "tenant";
 const ELSEWHERE: &str = "tenant-2";
 /// A slow vault, and how soon the pods of a workload run.
 const SLOW: Duration = Duration::from_secs(4);
-const PATIENCE: u32 = 600;
+pub(super) const PATIENCE: u32 = 600;
 
 /// A workload that asks, and what it asks for.
 pub(super) struct Subject {
@@ -114,15 +115,30 @@ impl TokenWorld {
         let _ = self.root.stop().await;
     }
 
-    fn admin(&self) -> Admin {
+    pub(super) fn admin(&self) -> Admin {
         self.cluster.admin()
     }
 
     /// A workload of its own for this class, with one running pod.
     pub(super) async fn subject(&self, class: Class) -> Result<Subject, String> {
-        let name = format!("{class:?}").to_lowercase();
-        self.workload(NAMESPACE, &name, &format!("d_{name}"), "env_1")
-            .await
+        let name = name_of(class);
+        let id = format!("d_{name}");
+        let mut subject = self.workload(NAMESPACE, &name, &id, "env_1").await?;
+        match class {
+            Class::InventedDeployment | Class::SchedulerMark => {
+                subject.deployment_id = format!("d_invented_{name}");
+            }
+            Class::PatchedTemplate | Class::PatchedReplicaSet => {
+                let victim = format!("victim-{name}");
+                let id = format!("d_{victim}");
+                let victim = self.workload(ELSEWHERE, &victim, &id, "env_victim").await?;
+                subject.environment_id = victim.environment_id;
+                subject.blob = victim.blob;
+                subject.plaintext = victim.plaintext;
+            }
+            _ => {}
+        }
+        Ok(subject)
     }
 
     /// So many workloads with so many variables each, and their running pods.
@@ -168,7 +184,7 @@ impl TokenWorld {
         token.ok_or_else(|| format!("there is no pod {pod}"))
     }
 
-    async fn workload(
+    pub(super) async fn workload(
         &self,
         namespace: &str,
         name: &str,
@@ -219,7 +235,11 @@ impl TokenWorld {
         Ok(())
     }
 
-    async fn pod_of(&self, namespace: &str, deployment_id: &str) -> Result<ObjectRef, String> {
+    pub(super) async fn pod_of(
+        &self,
+        namespace: &str,
+        deployment_id: &str,
+    ) -> Result<ObjectRef, String> {
         for _ in 0..PATIENCE {
             let pods = self.admin().list("Pod", Some(namespace));
             let is_it = |pod: &&Value| {
@@ -262,6 +282,18 @@ impl TokenWorld {
             Class::OtherEnvironment => {
                 let other = self.workload(ELSEWHERE, &name, id, "env_2");
                 of(&other.await?.pod)?
+            }
+            Class::EarlierBlob => {
+                let later = self.vault.inner.blob("env_1", &[("A", "later")]);
+                self.want(NAMESPACE, &name_of(class), id, "env_1", &later)?;
+                self.template_has(&name_of(class), &later).await?;
+                of(&subject.pod)?
+            }
+            Class::ForgedReplicaSet | Class::InventedDeployment | Class::SchedulerMark => {
+                of(&self.forge(class, subject).await?)?
+            }
+            Class::PatchedTemplate | Class::PatchedReplicaSet => {
+                of(&self.change_template(class, subject, &subject.pod).await?)?
             }
             _ => of(&subject.pod)?,
         };
@@ -324,7 +356,7 @@ impl TokenWorld {
         Ok(())
     }
 
-    async fn remove(&self, pod: &ObjectRef) -> Result<(), String> {
+    pub(super) async fn remove(&self, pod: &ObjectRef) -> Result<(), String> {
         let admin = self.admin();
         let removed = admin.delete(pod, Some(0));
         removed.map_err(|status| status.message)?;
@@ -338,7 +370,7 @@ impl TokenWorld {
     }
 }
 
-async fn pass(time: Duration) {
+pub(super) async fn pass(time: Duration) {
     sleep(time).await;
 }
 

@@ -7,14 +7,14 @@
     reason = "a test says what it found, and fails where it meets the unexpected"
 )]
 
-#[cfg(feature = "hooks")]
+#[cfg(debug_assertions)]
 mod bugs;
 mod decrypts;
-#[cfg(feature = "hooks")]
+#[cfg(debug_assertions)]
 mod isolation;
 mod rivals;
 mod seeds;
-#[cfg(feature = "hooks")]
+#[cfg(debug_assertions)]
 mod supervision;
 mod sweeps;
 mod tokens;

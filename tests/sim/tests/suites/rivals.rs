@@ -73,7 +73,7 @@ fn the_same_seed_gives_the_same_rivalry() {
     });
 }
 
-#[cfg(feature = "hooks")]
+#[cfg(debug_assertions)]
 #[test]
 fn every_planted_defect_of_the_lease_is_found() {
     use krane_domain::planted::Bug;

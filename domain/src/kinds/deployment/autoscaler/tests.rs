@@ -1,12 +1,14 @@
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{dependants, reference, unneeded};
 use crate::drift::{Decision, decide};
-use crate::kinds::Rules;
 use crate::kinds::deployment::{
     AutoscalingInput, DeploymentInput, DesiredDeployment, render, validate,
 };
+use crate::kinds::{Keep, Rules, WantedKind};
 use crate::object::{LiveObject, Rendered, Resource};
 use crate::testing::{applied, applied_json, minimal_input, valid_input};
 
@@ -147,6 +149,36 @@ fn a_workload_that_had_no_pods_gets_its_first_ones_from_krane() {
     let live = live(&rendered(&sample(0, None), None), None);
     let switched = rendered(&sample(0, Some((3, 9))), Some(&live));
     assert_eq!(replicas(&switched), Some(3));
+}
+
+/// (F31, D38b) An autoscaler that krane may not see may have decided on the number.
+#[test]
+fn with_autoscalers_unknown_a_number_that_another_manager_owns_stays() {
+    let (unknown, known) = (
+        BTreeSet::from([Resource::HorizontalPodAutoscaler]),
+        BTreeSet::new(),
+    );
+    let unsure = |desired: &DesiredDeployment, live: &LiveObject, unknown: &BTreeSet<Resource>| {
+        WantedKind::render_unsure(
+            desired,
+            &Rules::default(),
+            Some(live),
+            Keep::EqualState,
+            unknown,
+        )
+    };
+    let first = rendered(&sample(2, None), None);
+    let next = sample(5, None);
+    let scaled = live(&first, Some(Scaled::to(7)));
+    let kept = unsure(&next, &scaled, &unknown);
+    assert_eq!(replicas(&kept), None);
+    assert_eq!(kept.made_for, Some(scaled.resource_version));
+    assert_eq!(replicas(&unsure(&next, &scaled, &known)), Some(5));
+    let own = live(&first, None);
+    assert_eq!(replicas(&unsure(&next, &own, &unknown)), Some(5));
+    let fresh =
+        WantedKind::render_unsure(&next, &Rules::default(), None, Keep::EqualState, &unknown);
+    assert_eq!(replicas(&fresh), Some(5), "nobody else has decided yet");
 }
 
 #[test]
