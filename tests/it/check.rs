@@ -31,6 +31,11 @@ struct Ended {
 
 impl Ended {
     #[track_caller]
+    fn with(&self, code: i32) {
+        assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
+    }
+
+    #[track_caller]
     fn has(&self, words: &str) {
         assert!(
             self.stdout.contains(words),
@@ -214,7 +219,7 @@ async fn a_place_where_krane_would_run_is_told_so() {
         unknown(call);
     })
     .await;
-    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    ended.with(0);
     for line in [
         "✔ the configuration is valid",
         "✔ control.url takes connections",
@@ -245,7 +250,7 @@ async fn a_refused_token_is_told_from_a_control_plane_that_is_away() {
         call.refuse(16, &format!("Bearer {CANARY} is unknown"));
     })
     .await;
-    assert_eq!(ended.code, 1);
+    ended.with(1);
     ended.has("✗ the control plane refuses the token (unauthenticated)");
     ended.has("control.token_file");
     ended.has("more  krane::check::token, docs/errors.md#check-token");
@@ -256,7 +261,7 @@ async fn a_refused_token_is_told_from_a_control_plane_that_is_away() {
         ..Case::default()
     };
     let ended = check(case, well, unknown).await;
-    assert_eq!(ended.code, 1);
+    ended.with(1);
     ended.has("✗ nobody can be reached at control.url");
     ended.has("control_plane.handshake not looked at: the control plane was not reached");
     ended.has("✔ the RuntimeClass gvisor is there");
@@ -282,7 +287,7 @@ async fn a_certificate_that_nobody_trusts_is_told_from_one_for_another_name() {
         ..Case::default()
     };
     let ended = check(case, well, unknown).await;
-    assert_eq!(ended.code, 1);
+    ended.with(1);
     ended.has("signed by an authority that is not trusted");
     ended.has("set control.ca_file");
 
@@ -309,7 +314,7 @@ async fn a_missing_right_alone_has_an_exit_code_of_its_own() {
         well(seen)
     };
     let ended = check(Case::default(), script, unknown).await;
-    assert_eq!(ended.code, 77, "{}", ended.stdout);
+    ended.with(77);
     ended.has("✗ replicasets.apps: patch is not allowed");
     ended.has("rbac.create=true");
 }
@@ -332,7 +337,7 @@ async fn what_the_cluster_lacks_is_named() {
         _ => well(seen),
     };
     let ended = check(Case::default(), script, unknown).await;
-    assert_eq!(ended.code, 1);
+    ended.with(1);
     ended.has("✗ there is no RuntimeClass gvisor");
     ended.has("✗ the cluster does not know CiliumNetworkPolicy");
     ended.has("cluster.storage_class not looked at: this account may not read it");
@@ -351,13 +356,13 @@ async fn what_krane_needs_and_nobody_knows_of_is_not_well() {
     };
     let gvisor = "/apis/node.k8s.io/v1/runtimeclasses/gvisor";
     let ended = check(Case::default(), silent(gvisor), unknown).await;
-    assert_eq!(ended.code, 69, "{}", ended.stdout);
+    ended.with(69);
     ended.has("✗ whether the RuntimeClass gvisor is there is not known");
     ended.has("more  krane::check::unknown, docs/errors.md#check-unknown");
 
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let ended = check(Case::default(), silent(reviews), unknown).await;
-    assert_eq!(ended.code, 69, "{}", ended.stdout);
+    ended.with(69);
     ended.has("rights that krane needs is not known");
 
     let some = move |seen: &Seen| {
@@ -370,7 +375,7 @@ async fn what_krane_needs_and_nobody_knows_of_is_not_well() {
         well(seen)
     };
     let ended = check(Case::default(), some, unknown).await;
-    assert_eq!(ended.code, 1, "{}", ended.stdout);
+    ended.with(1);
     ended.has("✗ replicasets.apps: patch is not allowed");
 }
 
@@ -386,7 +391,7 @@ async fn a_vault_whose_certificate_or_lack_of_one_is_a_warning_is_asked_all_the_
         ..Case::default()
     };
     let ended = check(case, well, unknown).await;
-    assert_eq!(ended.code, 1, "{}", ended.stdout);
+    ended.with(1);
     ended.has("‼ vault.url http://");
     ended.has("‼ not every pod that asks for secrets can be compared");
     ended.has("krane_secrets_unproved_total");
@@ -407,10 +412,10 @@ async fn a_clock_that_is_wrong_is_named() {
         }
     };
     let ended = check(Case::default(), skewed(3600), unknown).await;
-    assert_eq!(ended.code, 1);
+    ended.with(1);
     ended.has("s behind that of the API server");
     let ended = check(Case::default(), skewed(-30), unknown).await;
-    assert_eq!(ended.code, 0);
+    ended.with(0);
     ended.has("s ahead of that of the API server");
 }
 
@@ -418,7 +423,7 @@ async fn a_clock_that_is_wrong_is_named() {
 async fn an_api_server_that_refuses_or_is_away_is_told_apart() {
     let refusing = |_: &Seen| status(401, "Unauthorized", "Unauthorized");
     let ended = check(Case::default(), refusing, unknown).await;
-    assert_eq!(ended.code, 1);
+    ended.with(1);
     ended.has("refuses the credentials");
     ended.has("rights not looked at: the API server gave no usable answer");
     let ended = check(Case::default(), |_| Answer::Close, unknown).await;
@@ -437,7 +442,7 @@ async fn a_port_that_a_krane_has_is_no_problem_and_any_other_is() {
         ..Case::default()
     };
     let ended = check(case, well, unknown).await;
-    assert_eq!(ended.code, 0, "{}", ended.stdout);
+    ended.with(0);
     ended.has("✔ the ports are in use by a krane that runs here");
 
     let stranger = Api::start(|_| Answer::text(200, "text/html", "<html>")).await;
@@ -452,7 +457,7 @@ async fn a_port_that_a_krane_has_is_no_problem_and_any_other_is() {
         ..Case::default()
     };
     let ended = check(case, well, unknown).await;
-    assert_eq!(ended.code, 1, "{}", ended.stdout);
+    ended.with(1);
     ended.has("✗ observability.metrics.prometheus_port: cannot listen on port");
     ended.lacks("✗ rpc_port");
 
@@ -461,7 +466,7 @@ async fn a_port_that_a_krane_has_is_no_problem_and_any_other_is() {
         ..Case::default()
     };
     let ended = check(case, well, unknown).await;
-    assert_eq!(ended.code, 1);
+    ended.with(1);
     ended.has("✗ rpc_port: cannot listen on port");
 }
 
@@ -485,7 +490,7 @@ async fn a_program_reads_the_same() {
         ..Case::default()
     };
     let ended = check(case, well, unknown).await;
-    assert_eq!(ended.code, 78);
+    ended.with(78);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(report["findings"][0]["code"], "krane::config::out_of_range");
 }
