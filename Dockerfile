@@ -16,8 +16,8 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/src/target,sharing=locked \
     KRANE_BUILD_SHA="${KRANE_BUILD_SHA}" \
     CARGO_PROFILE_RELEASE_STRIP=debuginfo \
-    cargo auditable build --release --locked --no-default-features --package krane --bin krane \
-    && cargo cyclonedx --format json --no-default-features \
+    cargo auditable build --release --locked --package krane --bin krane \
+    && cargo cyclonedx --format json \
     && install -D target/release/krane /out/krane \
     && install -m 644 krane.cdx.json /out/sbom.cdx.json
 

@@ -6,7 +6,7 @@ default:
 
 # The whole agent on a cluster and a control plane in memory; Ctrl-C ends it
 demo *ARGS:
-    cargo run --locked -- demo {{ARGS}}
+    cargo run --locked --package krane-demo -- {{ARGS}}
 
 # krane on a real Kubernetes control plane, told step by step; Ctrl-C ends it
 demo-real *ARGS:
@@ -52,7 +52,7 @@ isolation:
 peers *ARGS:
     scripts/peers {{ARGS}}
 
-# The live page of `krane demo` in headless Chromium
+# The live page of `krane-demo` in headless Chromium
 page *ARGS:
     scripts/page {{ARGS}}
 
@@ -100,11 +100,11 @@ check-crates:
 chart *ARGS:
     scripts/chart {{ARGS}}
 
-# What it costs to be looked at: CPU of `krane demo` with and without
+# What it costs to be looked at: CPU of `krane-demo` with and without
 observed *ARGS:
     scripts/observed {{ARGS}}
 
-# Dashboards and alerts against a real Prometheus that scrapes `krane demo`
+# Dashboards and alerts against a real Prometheus that scrapes `krane-demo`
 metrics *ARGS:
     scripts/metrics {{ARGS}}
 

@@ -164,7 +164,8 @@ def policy(objects):
 
 def registered():
     """The metrics that the program registers."""
-    sources = (file.read_text() for folder in ("actors/src", "src") for file in Path(folder).rglob("*.rs") if "tests" not in str(file))
+    folders = ("actors", "admin", "edge", "server", "settings", "src", "telemetry")
+    sources = (file.read_text() for folder in folders for file in Path(folder).rglob("*.rs") if "tests" not in str(file))
     return {name for source in sources for name in re.findall(rf'"({METRIC.pattern})",', source)}
 
 

@@ -1,4 +1,4 @@
-"""Dashboards and alerts against a real Prometheus that scrapes two real processes: `krane demo`, which works, and a `krane run`
+"""Dashboards and alerts against a real Prometheus that scrapes two real processes: `krane-demo`, which works, and a `krane run`
 that reaches neither API server nor control plane, because the demo has no client of either.
 
 usage: metrics_check.py KRANE PROMETHEUS
@@ -239,7 +239,7 @@ def main():
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         rpc, metrics, port = free_ports(3)
-        demo = stack.enter_context(process("demo", folder, [krane, "demo", "--json", "--for", "100s"]))
+        demo = stack.enter_context(process("demo", folder, [Path(krane).with_name("krane-demo"), "--json", "--for", "100s"]))
         (folder / "kubeconfig").write_text(KUBECONFIG)
         (folder / "krane.toml").write_text(KRANE % (rpc, metrics))
         environment = {"PATH": os.environ["PATH"], "KUBECONFIG": str(folder / "kubeconfig")}

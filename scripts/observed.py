@@ -1,4 +1,4 @@
-"""What it costs to be looked at: CPU of `krane demo` with nobody looking and with everybody looking, in alternating rounds.
+"""What it costs to be looked at: CPU of `krane-demo` with nobody looking and with everybody looking, in alternating rounds.
 
 usage: scripts/observed [KRANE]     (a release build tells the truth; without one `cargo build --release` is run)
 
@@ -11,6 +11,7 @@ control plane sent, and the median of the ratios of the latter. Exits with 1 whe
 import concurrent.futures
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -104,7 +105,7 @@ def play(krane, seed, seen):
     if seen:
         server, env["KRANE__OBSERVABILITY__TRACING__ENDPOINT"] = collector(seen)
     arguments = ["--seed", seed, "--for", f"{SECONDS}s", "--apps", APPS, "--changes", CHANGES, "--json"]
-    demo = subprocess.Popen([krane, "demo", *map(str, arguments)], stdout=subprocess.PIPE, text=True, env=env)
+    demo = subprocess.Popen([pathlib.Path(krane).with_name("krane-demo"), *map(str, arguments)], stdout=subprocess.PIPE, text=True, env=env)
     stop = threading.Event()
 
     def status(at):

@@ -8,8 +8,6 @@ mod check;
 mod check_config;
 mod completion;
 mod config;
-#[cfg(feature = "demo")]
-mod demo;
 mod duration;
 mod events;
 pub mod exit;
@@ -33,25 +31,26 @@ mod version_verb;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-use crate::settings::LoadInput;
-use crate::version;
 use act::{Hold, LogLevel, Resync, Retry, Writes};
 use allow_deletes::AllowDeletes;
 use bundle::SupportBundle;
 use check::Check;
 use check_config::CheckConfig;
+use clap::{Parser, Subcommand};
 use completion::Completion;
 use config::Config;
-#[cfg(feature = "demo")]
-use demo::Demo;
+pub use duration::duration;
+use krane_settings::LoadInput;
+
+use crate::version;
+
 use events::Events;
 use explain::{Diff, Explain};
 use log::Log;
 use man::Man;
-use output::Terminal;
+pub use output::Terminal;
 use render::Render;
+pub use run::Failure;
 use run::Run;
 use status::Status;
 use tree::Tree;
@@ -75,9 +74,6 @@ struct Cli {
 enum Verb {
     /// Start the agent.
     Run(Run),
-    /// Watch krane at work on a cluster in memory; needs nothing.
-    #[cfg(feature = "demo")]
-    Demo(Demo),
     /// Say whether krane would run here, and if not, why.
     Check(Check),
     /// Check the configuration and start nothing.
@@ -130,10 +126,6 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::Run(run),
         }) => run.execute(process, &terminal),
-        #[cfg(feature = "demo")]
-        Ok(Cli {
-            verb: Verb::Demo(demo),
-        }) => demo.execute(&process.env, &terminal),
         Ok(Cli {
             verb: Verb::Check(check),
         }) => check.execute(process, &terminal),

@@ -12,24 +12,24 @@ mod rights;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
-use krane_actors::ports::Clock as _;
-use krane_domain::ids::Controller;
-use krane_domain::kinds::Rules;
-use tokio::time::timeout;
-
-use crate::edge::cluster::{KubeAccess, KubeConnection};
-use crate::edge::control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing, host_tls};
-use crate::edge::reach::{HostTls, Reach, reach};
-use crate::edge::vault::{RemoteTiming, RemoteVault};
-use crate::edge::wire::Wire;
-use crate::run::SystemClock;
-use crate::settings::{Settings, Url, Vault};
-use crate::version;
-use crate::words::chain;
 use cluster::Wanted;
 use findings::{Finding, Group};
+use http::HeaderValue;
 use judge::Place;
+use krane_actors::ports::Clock as _;
+use krane_control_plane::reach::{HostTls, Reach, reach};
+use krane_control_plane::wire::Wire;
+use krane_control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing, host_tls};
+use krane_domain::ids::Controller;
+use krane_domain::kinds::Rules;
+use krane_domain::words::chain;
+use krane_kubernetes::{KubeAccess, KubeConnection};
+use krane_proto::USER_AGENT;
+use krane_settings::{Settings, Url, Vault};
+use krane_vault::{RemoteTiming, RemoteVault};
+use tokio::time::timeout;
+
+use crate::run::SystemClock;
 
 /// For each answer. Three of them follow each other at most.
 const STEP: Duration = Duration::from_millis(4500);
@@ -161,7 +161,7 @@ async fn kubernetes(settings: &Settings) -> Vec<Finding> {
         Err(error) => return unusable(chain(&error)),
     };
     let shown = access.to_string();
-    let agent = HeaderValue::from_static(version::USER_AGENT);
+    let agent = HeaderValue::from_static(USER_AGENT);
     let opened = timeout(STEP, KubeConnection::open(access, agent, Arc::new(()))).await;
     let connection = match opened {
         Ok(Ok(connection)) => Arc::new(connection),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use krane_actors::ports::Answer;
+use krane_control_plane::wire::Wire;
 use krane_domain::desired::Change;
 use krane_domain::ids::{Controller, SharedKey};
 use krane_domain::invalid::Invalid;
@@ -18,11 +19,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use self::fault::Found;
+pub use self::fault::{Fault, FaultKind, Faults, Place};
 use self::input::{Given, Input, bare, outer};
 use self::sample::sample;
-use crate::edge::wire::Wire;
-
-pub use self::fault::{Fault, FaultKind, Faults, Place};
 
 /// An input that can be rendered, as help and docs show it.
 pub const EXAMPLE: &str = include_str!("render/example.json");
@@ -43,7 +42,7 @@ pub enum RenderError {
     #[error("the states cannot be read")]
     Input(#[source] serde_json::Error),
     /// States that cannot be read, or that krane would set aside.
-    #[error("{} in the input", crate::words::many(.0.count, "fault"))]
+    #[error("{} in the input", krane_domain::words::many(.0.count, "fault"))]
     Faults(Faults),
 }
 

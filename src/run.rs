@@ -11,29 +11,29 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use assembly::{Running, World};
 use krane_actors::agent::AgentError;
 use krane_actors::cause::Cause;
 use krane_actors::chance::Chance;
 use krane_actors::ports::Cluster;
 use krane_actors::secrets::SecretsParts;
 use krane_actors::status::StatusBoard;
+use krane_control_plane::EndpointError;
 use krane_domain::kinds::Rules;
-use prometheus::Registry;
-
-use crate::edge::cluster::{
+use krane_kubernetes::{
     AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeEvents, KubeIdentities,
     KubeLeases, MetadataLister,
 };
-use crate::edge::control_plane::{self, EndpointError};
-use crate::edge::vault::{self, VaultMetrics, VaultSetupError};
-use crate::observe::{Coverage, Journal, Rehearsal, Shadows, Summary};
-use crate::rpc::bind::Listeners;
-use crate::settings::{Settings, UpgradesMode, WritesMode};
-pub(crate) use assembly::{Running, World};
+use krane_server::bind::Listeners;
+use krane_settings::{Settings, UpgradesMode, WritesMode};
+use krane_vault::{VaultMetrics, VaultSetupError};
 use ports::Observers;
-pub(crate) use ports::SystemClock;
+pub use ports::SystemClock;
+use prometheus::Registry;
 use signals::Signals;
 use take_over::Findings;
+
+use crate::observe::{Coverage, Journal, Rehearsal, Shadows, Summary};
 
 /// Of one request of `krane check --takeover`, which somebody waits for.
 const CHECK_LIMIT: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ pub enum RunError {
     Metrics(#[source] prometheus::Error),
     /// A server's TLS files are not usable.
     #[error("the TLS files of the RPC port cannot be used")]
-    Tls(#[source] crate::rpc::tls::TlsError),
+    Tls(#[source] krane_server::tls::TlsError),
     /// The vault cannot be asked with these settings.
     #[error("pods cannot be given their secrets with these settings")]
     Vault(#[source] VaultSetupError),
@@ -170,11 +170,11 @@ pub async fn run(settings: Settings, listeners: Listeners) -> Result<(), RunErro
 /// Whether the files that settings name can be used, as far as another machine can tell.
 pub fn check(settings: &Settings) -> Result<(), RunError> {
     if let Some(tls) = &settings.rpc.tls {
-        crate::rpc::tls::server_config(tls).map_err(RunError::Tls)?;
+        krane_server::tls::server_config(tls).map_err(RunError::Tls)?;
     }
-    vault::from_settings(settings.vault.as_ref(), Arc::new(())).map_err(RunError::Vault)?;
+    krane_vault::from_settings(settings.vault.as_ref(), Arc::new(())).map_err(RunError::Vault)?;
     let control = &settings.control;
-    match control_plane::check(control.url.as_str(), control.ca_file.as_deref()) {
+    match krane_control_plane::check(control.url.as_str(), control.ca_file.as_deref()) {
         // Which authorities a system trusts is no question of configuration.
         Ok(()) | Err(EndpointError::NoRoots) => Ok(()),
         Err(error) => Err(RunError::ControlPlane(error)),
@@ -200,7 +200,7 @@ async fn kubernetes(settings: &Settings, registry: &Registry) -> Result<World, R
     let timeouts = CallTimeouts::default();
     let (world, connection) = reach(settings, registry, timeouts, as_it_is).await?;
     let counts = VaultMetrics::register(registry).map_err(RunError::Metrics)?;
-    let vault = vault::from_settings(settings.vault.as_ref(), Arc::new(counts));
+    let vault = krane_vault::from_settings(settings.vault.as_ref(), Arc::new(counts));
     let events = KubeEvents::new(Arc::clone(&connection), &settings.instance_id);
     let namespace = connection.namespace().into();
     let identities = Arc::new(KubeIdentities::new(connection));

@@ -1,10 +1,9 @@
 //! What this binary is.
 
+use prometheus::{IntGaugeVec, Opts, Registry};
+
 /// The version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// How krane names itself to whom it calls.
-pub(crate) const USER_AGENT: &str = concat!("krane/", env!("CARGO_PKG_VERSION"));
 
 /// The commit it was built from, or `unknown`.
 pub const COMMIT: &str = env!("KRANE_BUILD_SHA");
@@ -21,3 +20,14 @@ pub const LONG: &str = concat!(
     env!("KRANE_BUILD_RUSTC"),
     ")"
 );
+
+/// Registers `krane_build_info`, which is 1 and names this binary in its labels.
+pub fn register_build_info(registry: &Registry) -> Result<(), prometheus::Error> {
+    let options = Opts::new(
+        "krane_build_info",
+        "The version, commit and compiler of this process.",
+    );
+    let info = IntGaugeVec::new(options, &["version", "commit", "rustc"])?;
+    info.with_label_values(&[VERSION, COMMIT, RUSTC]).set(1);
+    registry.register(Box::new(info))
+}

@@ -44,3 +44,4 @@ pub mod trace;
 pub mod upgrades;
 mod variables;
 pub mod view;
+pub mod words;

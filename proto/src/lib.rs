@@ -4,8 +4,12 @@
 //! Messages that carry a secret (a token, a key, a plaintext, a ciphertext) print sizes in their
 //! `Debug`, never content.
 
+pub mod codes;
 pub mod raw;
 mod redacted;
+
+/// How krane names itself to whom it calls.
+pub const USER_AGENT: &str = concat!("krane/", env!("CARGO_PKG_VERSION"));
 
 /// The encoded `FileDescriptorSet` of all files, for reflection and for tests that walk the fields.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use krane_admin::operate;
 use krane_domain::ids;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +12,6 @@ use super::admin::{AdminFlags, AskError, block_on};
 use super::exit;
 use super::named::Named;
 use super::output::{Terminal, printable};
-use crate::admin::operate;
 
 /// Has the control plane asked about every object now, instead of within a minute.
 ///

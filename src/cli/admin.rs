@@ -13,6 +13,8 @@ use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use krane_domain::ids;
+use krane_domain::words::cut;
+use krane_settings::{SecretError, SecretSource};
 use secrecy::ExposeSecret;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,8 +23,6 @@ use tokio::net::TcpStream;
 use super::bundle::BundleError;
 use super::exit;
 use super::output::{Terminal, printable};
-use crate::settings::{SecretError, SecretSource};
-use crate::words::cut;
 
 /// How long krane may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);

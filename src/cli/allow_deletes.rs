@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use krane_admin::operate;
 use krane_domain::ids;
 use serde::Deserialize;
 
 use super::admin::{AdminFlags, AskError, block_on};
 use super::exit;
 use super::output::{Terminal, printable};
-use crate::admin::operate;
 
 /// Shows the deletions that the brake holds, and with `--yes` lets them go.
 #[derive(Debug, Args)]

@@ -14,6 +14,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+pub(super) use kept::{Bundle, BundleError};
+use krane_domain::words::many;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -23,8 +25,6 @@ use super::named::{Found, fetch};
 use super::output::{Terminal, printable};
 use super::told::{self, Told};
 use crate::version;
-use crate::words::many;
-pub(super) use kept::{Bundle, BundleError};
 
 /// Workloads whose own pages are kept: those in trouble come first.
 const PAGES: usize = 200;

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use krane_settings::{InvalidSettings, LoadInput, Loaded};
 use tokio::time::timeout;
 
 use super::exit;
@@ -15,7 +16,6 @@ use super::flags::SettingFlags;
 use super::output::{Output, Terminal};
 use super::run::Failure;
 use crate::preflight::findings::{Finding, Group, Report};
-use crate::settings::{InvalidSettings, LoadInput, Loaded};
 
 const MORE: &str = "\
 Looks at the configuration, the way to the control plane and its answer, the API server, every

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use krane_settings::{LoadInput, Loaded};
 
 use super::exit;
 use super::flags::SettingFlags;
 use super::output::Terminal;
 use super::run::Failure;
-use crate::settings::{LoadInput, Loaded};
 
 /// Reads every layer as `krane run` would, and the files that they name, and starts nothing.
 #[derive(Debug, Args)]

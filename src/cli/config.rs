@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use krane_settings::{DEFAULT_TOML, reference};
 
 use super::output::Terminal;
-use crate::settings::{DEFAULT_TOML, reference};
 
 /// Prints what a configuration may hold.
 #[derive(Debug, Args)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// Longer demos are asked for without an end.
 const LONGEST: Duration = Duration::from_hours(24 * 7);
 
-/// A number with ms, s or m; seconds without a unit.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+/// A number with ms, s or m; seconds without a unit. For the parser of a flag: an error is what a person reads.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "must be a length of time, such as 30s or 2m".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| wrong())?;

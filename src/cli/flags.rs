@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::settings::{FlagValue, KEYS, Key, LoadInput};
+use krane_settings::{FlagValue, KEYS, Key, LoadInput};
 
 const CONFIG: &str = "config";
 const SET: &str = "set";

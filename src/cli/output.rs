@@ -6,10 +6,10 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+pub(super) use krane_domain::words::printable;
+use krane_settings::{InvalidSettings, Misspelt};
 
 use super::exit;
-use crate::settings::{InvalidSettings, Misspelt};
-pub(super) use crate::words::printable;
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
@@ -25,21 +25,21 @@ pub(super) enum Output {
 }
 
 /// The two streams of the process.
-pub(super) struct Terminal {
+pub struct Terminal {
     /// Whether chatter may be coloured.
     color: bool,
 }
 
 impl Terminal {
     /// Colours only for people: on a terminal, unless `NO_COLOR` or `TERM=dumb` says no.
-    pub(super) fn of_process(env: &BTreeMap<String, String>) -> Self {
+    pub fn of_process(env: &BTreeMap<String, String>) -> Self {
         Self {
             color: io::stderr().is_terminal() && Self::may_color(env),
         }
     }
 
     /// Whether the environment leaves colours to whoever writes to a terminal.
-    pub(super) fn may_color(env: &BTreeMap<String, String>) -> bool {
+    pub fn may_color(env: &BTreeMap<String, String>) -> bool {
         let forbidden = env.get("NO_COLOR").is_some_and(|value| !value.is_empty())
             || env.get("TERM").is_some_and(|term| term == "dumb");
         !forbidden
@@ -108,7 +108,7 @@ impl Terminal {
     }
 
     /// Every problem of a configuration, and their number.
-    pub(super) fn invalid_settings(&self, invalid: &InvalidSettings) {
+    pub fn invalid_settings(&self, invalid: &InvalidSettings) {
         Self::chatter(&self.render_invalid(invalid));
         self.misspelt(&invalid.misspelt);
     }

@@ -6,15 +6,15 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use krane_domain::kinds::Rules;
+use krane_domain::words::chain;
+use krane_domain::words::many;
+use krane_settings::{LoadInput, Loaded};
 use serde_json::{Value, json};
 
 use super::exit;
 use super::flags::SettingFlags;
 use super::output::{Terminal, printable};
 use crate::render::{Fault, FaultKind, Manifests, RenderError, render};
-use crate::settings::{LoadInput, Loaded};
-use crate::words::chain;
-use crate::words::many;
 
 const MORE: &str = concat!(
     "\

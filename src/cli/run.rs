@@ -6,18 +6,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use krane_domain::words::chain;
+use krane_server::bind::Listeners;
+use krane_server::bounds::raise_open_files;
+use krane_settings::{LoadInput, Loaded, Misspelt};
 
 use super::duration::duration;
 use super::exit;
 use super::flags::SettingFlags;
 use super::output::{Output, Terminal};
 use crate::observe::Summary;
-use crate::rpc::bind::Listeners;
-use crate::rpc::bounds::raise_open_files;
 use crate::run::RunError;
-use crate::settings::{LoadInput, Loaded, Misspelt};
-use crate::telemetry;
-use crate::words::chain;
 
 /// Starts the agent and stays until a signal.
 #[derive(Debug, Args)]
@@ -55,16 +54,22 @@ struct Observation {
 }
 
 /// Why `krane run` ended, for its last words and its exit code.
-pub(super) struct Failure {
-    pub(super) code: u8,
-    pub(super) name: &'static str,
-    pub(super) sentence: String,
-    pub(super) cause: Option<String>,
-    pub(super) help: String,
+pub struct Failure {
+    /// The exit code.
+    pub code: u8,
+    /// The error's name in docs/errors.md.
+    pub name: &'static str,
+    /// What happened.
+    pub sentence: String,
+    /// Why, if it is known.
+    pub cause: Option<String>,
+    /// What to do about it.
+    pub help: String,
 }
 
 impl Failure {
-    pub(super) fn threads(error: &std::io::Error) -> Self {
+    /// No thread could be started for the runtime.
+    pub fn threads(error: &std::io::Error) -> Self {
         Self {
             code: exit::UNAVAILABLE,
             name: "krane::run::threads",
@@ -75,7 +80,7 @@ impl Failure {
     }
 
     /// The last words, and the exit code.
-    pub(super) fn tell(&self, terminal: &Terminal) -> ExitCode {
+    pub fn tell(&self, terminal: &Terminal) -> ExitCode {
         let cause = self.cause.as_deref().map(|cause| ("cause", cause));
         let facts: Vec<_> = cause.into_iter().collect();
         terminal.failure(self.name, &self.sentence, &facts, &self.help);
@@ -158,7 +163,7 @@ async fn run(
         cause: Some(error.source.to_string()),
         help: error.help(),
     })?;
-    let telemetry = telemetry::init(&settings).map_err(|error| Failure {
+    let telemetry = krane_telemetry::init(&settings).map_err(|error| Failure {
         code: exit::CONFIG,
         name: "krane::run::telemetry",
         cause: error.source().map(ToString::to_string),

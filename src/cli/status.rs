@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use krane_domain::words::many;
 use serde_json::json;
 
 use super::admin::{AskError, block_on, pause};
@@ -13,7 +14,6 @@ use super::named::{escaped, fetch};
 use super::output::Terminal;
 use super::table::Table;
 use super::told::{self, Now, Told, mark};
-use crate::words::many;
 
 /// How often a followed status is printed.
 const EVERY: Duration = Duration::from_secs(2);

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser};
+use krane_settings::{KEYS, LoadInput, Loaded};
 
 use super::output::Terminal;
 use super::{Cli, Verb};
-use crate::settings::{KEYS, LoadInput, Loaded};
 
 fn input(arguments: &[&str]) -> LoadInput {
     let Verb::Run(run) = Cli::try_parse_from(arguments).unwrap().verb else {

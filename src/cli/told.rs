@@ -269,7 +269,7 @@ impl Now {
 
 fn brief(later: Timestamp, earlier: Timestamp) -> String {
     let passed = Duration::try_from(later.duration_since(earlier)).unwrap_or_default();
-    crate::words::brief(passed)
+    krane_domain::words::brief(passed)
 }
 
 /// Whether a level is no reason to act.

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use krane_domain::words::many;
 use serde_json::Value;
 
 use super::admin::{AskError, block_on};
@@ -12,7 +13,6 @@ use super::output::Terminal;
 use super::status::{Output, again};
 use super::table::Table;
 use super::told::{self, Now, Told, mark};
-use crate::words::many;
 
 /// Shows the actors with their states, mailboxes, restarts and last errors.
 #[derive(Debug, Args)]

@@ -6,16 +6,16 @@ use std::process::ExitCode;
 
 use clap::{Arg, Args, Subcommand};
 use krane_actors::ports::VaultFailure;
+use krane_domain::words::chain;
+use krane_settings::{self as settings, KEYS, LoadInput, Loaded, SecretSource, Url};
+use krane_vault::{
+    EmbeddedTiming, EmbeddedVault, RemoteTiming, RemoteVault, Survey, VaultSetupError,
+};
 
 use super::exit;
 use super::flags::SettingFlags;
 use super::output::{Terminal, printable};
 use super::run::Failure;
-use crate::edge::vault::{
-    EmbeddedTiming, EmbeddedVault, RemoteTiming, RemoteVault, Survey, VaultSetupError,
-};
-use crate::settings::{self, KEYS, LoadInput, Loaded, SecretSource, Url};
-use crate::words::chain;
 
 /// Looks after the vault that decrypts the secrets of pods.
 #[derive(Debug, Args)]

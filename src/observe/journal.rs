@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use krane_domain::object::ObjectRef;
+use krane_domain::words::printable;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::coverage::{Coverage, Obstacle};
-use crate::words::printable;
 
 /// Paths that an entry shows at most.
 const SHOWN: usize = 8;

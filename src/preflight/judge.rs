@@ -2,10 +2,10 @@
 
 use jiff::fmt::rfc2822;
 use krane_actors::ports::RpcFailure;
+use krane_control_plane::Handshake;
+use krane_control_plane::reach::{Certificate, Reach, TlsProblem};
 
 use super::findings::{Finding, Group};
-use crate::edge::control_plane::Handshake;
-use crate::edge::reach::{Certificate, Reach, TlsProblem};
 
 /// A certificate with less than this left is worth a warning, in seconds.
 const SOON: i64 = 14 * 24 * 60 * 60;

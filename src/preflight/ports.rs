@@ -4,13 +4,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use krane_server::bind::{BindError, Listeners};
+use krane_settings::Settings;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::findings::{Finding, Group};
-use crate::rpc::bind::{BindError, Listeners};
-use crate::settings::Settings;
 
 /// For one answer of this machine.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,9 +1,9 @@
 //! The rights krane needs, out of the one list that the chart renders too.
 
+use krane_settings::{ReplaceOutdatedPods, Settings};
 use serde::Deserialize;
 
 use super::findings::{Finding, Group, MISSING_RIGHT};
-use crate::settings::{ReplaceOutdatedPods, Settings};
 
 /// The list, as it is in the chart.
 const RIGHTS: &str = include_str!("../../charts/krane/files/rbac.yaml");

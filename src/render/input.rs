@@ -5,15 +5,15 @@ use std::fmt;
 
 use krane_domain::ids::Controller;
 use krane_domain::invalid::Invalid;
+use krane_domain::words::cut;
 use krane_proto::ctrl::v1::{CiliumNetworkPolicyState, DeploymentState, SentinelState};
+use krane_settings::nearest;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::fault::{FaultKind, Found};
 use super::sample::sample;
-use crate::settings::nearest;
-use crate::words::cut;
 
 /// A state as it was read, and where.
 pub(super) struct Given<'a, S> {

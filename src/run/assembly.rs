@@ -14,8 +14,12 @@ use krane_actors::root::{Exit, RootHandle};
 use krane_actors::secrets::{SecretsDesk, SecretsParts};
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
+use krane_admin::actions::Controls;
+use krane_admin::model::{Epoch, Identity, Sources};
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
+use krane_server::bind::Listeners;
+use krane_settings::{SecretFiles, Settings, UpgradesMode, WritesMode};
 use prometheus::Registry;
 
 use super::RunError;
@@ -23,15 +27,10 @@ use super::files::FileReader;
 use super::ports::{self, Observers, SystemClock};
 use super::servers::{self, Admin, Desks};
 use super::view::AgentView;
-use crate::admin::actions::Controls;
-use crate::admin::model::{Epoch, Identity, Sources};
 use crate::observe::{Coverage, Silent};
-use crate::rpc::bind::Listeners;
-use crate::settings::{SecretFiles, Settings, UpgradesMode, WritesMode};
-use crate::telemetry;
 
 /// What an agent is connected to.
-pub(crate) struct World {
+pub struct World {
     /// The Kubernetes cluster and the control plane, as each controller sees them.
     pub(crate) controllers: Vec<Ports>,
     /// The control plane, over the heartbeat's connection.
@@ -126,8 +125,7 @@ impl World {
     }
 
     /// The control plane of the settings, and a cluster that is not reached over a network.
-    #[cfg(feature = "demo")]
-    pub(crate) fn with_cluster(
+    pub fn with_cluster(
         settings: &Settings,
         cluster: &Arc<dyn Cluster>,
         secrets: SecretsParts,
@@ -145,7 +143,7 @@ impl World {
 }
 
 /// An agent that runs.
-pub(crate) struct Running {
+pub struct Running {
     root: RootHandle,
     view: Arc<AgentView>,
     stores: Vec<Arc<Store>>,
@@ -157,17 +155,17 @@ pub(crate) struct Running {
 impl Running {
     /// Starts tree and servers. Returns before the controllers are ready. With `controls` the page
     /// has buttons.
-    pub(crate) async fn start(
+    pub async fn start(
         settings: &Settings,
         world: World,
         listeners: Listeners,
         registry: &Registry,
         controls: Controls,
     ) -> Result<Self, RunError> {
-        crate::admin::metrics::register_build_info(registry).map_err(RunError::Metrics)?;
+        crate::version::register_build_info(registry).map_err(RunError::Metrics)?;
         let board = world.board.clone();
         let (leadership, observes) = (world.leadership.clone(), world.observes);
-        if let Some(traces) = telemetry::traces() {
+        if let Some(traces) = krane_telemetry::traces() {
             board.trace_to(traces);
         }
         let writes = Arc::new(AtomicBool::new(settings.safety.writes == WritesMode::On));
@@ -197,7 +195,7 @@ impl Running {
             leadership,
             secrets: agent.secrets_status(),
             epoch,
-            log: telemetry::tail(),
+            log: krane_telemetry::tail(),
             files: files.clone(),
         };
         let admin = Admin {
@@ -229,14 +227,12 @@ impl Running {
     }
 
     /// What the controllers know.
-    #[cfg(feature = "demo")]
-    pub(crate) fn stores(&self) -> &[Arc<Store>] {
+    pub fn stores(&self) -> &[Arc<Store>] {
         &self.stores
     }
 
     /// What the actors publish.
-    #[cfg(feature = "demo")]
-    pub(crate) fn board(&self) -> &StatusBoard {
+    pub fn board(&self) -> &StatusBoard {
         &self.board
     }
 
@@ -246,7 +242,7 @@ impl Running {
     }
 
     /// Stops it in order: from now on no write and no report begins.
-    pub(crate) async fn stop(&self) -> Exit {
+    pub async fn stop(&self) -> Exit {
         self.view.stop();
         for store in &self.stores {
             store.halt();
@@ -255,12 +251,12 @@ impl Running {
     }
 
     /// Waits until it ends by itself.
-    pub(crate) async fn finished(&self) -> Exit {
+    pub async fn finished(&self) -> Exit {
         self.root.finished().await
     }
 
     /// What the end of the tree means for the process.
-    pub(crate) fn outcome(&self, exit: Exit) -> Result<(), RunError> {
+    pub fn outcome(&self, exit: Exit) -> Result<(), RunError> {
         match exit {
             Exit::Stopped => {
                 tracing::info!("stopped");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use krane_actors::status::StatusBoard;
 use tokio::task::JoinSet;
 
-use crate::settings::SecretFiles;
+use krane_settings::SecretFiles;
 
 /// Between two looks.
 const PACE: Duration = Duration::from_secs(5);

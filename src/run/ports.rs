@@ -8,21 +8,21 @@ use krane_actors::chance::Chance;
 use krane_actors::lease::{Election, Leadership};
 use krane_actors::ports::{Clock, ControlPlane, Leases, PasswordSource};
 use krane_actors::status::StatusBoard;
+use krane_control_plane::wire::Wire;
+use krane_control_plane::{CallObserver, ControlPlaneAccess, GrpcControlPlane, Timing};
 use krane_domain::ids::Controller;
 use krane_domain::kinds::{Password, ProbePaths, PullSecret, Region, ReportAddress, Rules};
+use krane_kubernetes::{ApiObserver, CallLimits, RequestDone, Verb};
+use krane_proto::USER_AGENT;
+use krane_settings::{self as settings, SecretSource, Settings};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use secrecy::ExposeSecret;
 
 use super::RunError;
-use crate::edge::cluster::{ApiObserver, CallLimits, RequestDone, Verb};
-use crate::edge::control_plane::{CallObserver, ControlPlaneAccess, GrpcControlPlane, Timing};
-use crate::edge::wire::Wire;
-use crate::settings::{self, SecretSource, Settings};
-use crate::version;
 
 /// The clock on the wall.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SystemClock;
+pub struct SystemClock;
 
 impl SystemClock {
     /// Since the Unix epoch; nothing before it.
@@ -30,7 +30,7 @@ impl SystemClock {
         clippy::disallowed_methods,
         reason = "this is the adapter of the clock port"
     )]
-    pub(crate) fn unix_time() -> Duration {
+    pub fn unix_time() -> Duration {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         since.unwrap_or_default()
     }
@@ -81,7 +81,7 @@ pub(super) fn election(
 
 /// What every request to Kubernetes says of its sender.
 pub(super) fn user_agent() -> HeaderValue {
-    HeaderValue::from_static(version::USER_AGENT)
+    HeaderValue::from_static(USER_AGENT)
 }
 
 /// The settings that change what is decided.
@@ -264,7 +264,7 @@ mod tests {
     use prometheus::{Registry, TextEncoder};
 
     use super::{CallObserver as _, Observers};
-    use crate::edge::cluster::{ApiObserver as _, RequestDone, Verb};
+    use krane_kubernetes::{ApiObserver as _, RequestDone, Verb};
 
     const HOST: &str = "10.0.0.1:443";
     const VERBS: [Verb; 9] = [

@@ -11,6 +11,19 @@ use krane_actors::ports::Server;
 use krane_actors::scheduler::SchedulerDesk;
 use krane_actors::secrets::SecretsDesk;
 use krane_actors::tree;
+use krane_admin::Desk;
+use krane_admin::actions::Controls;
+use krane_admin::feed::Feed;
+use krane_admin::guard::Access;
+use krane_admin::model::Sources;
+use krane_admin::operate::Hands;
+use krane_server::bind::Listeners;
+use krane_server::bounds::{Bounds, open_files};
+use krane_server::calls::CallFamilies;
+use krane_server::health;
+use krane_server::port::RpcPort;
+use krane_server::serve::{App, Patience, serve};
+use krane_settings::Settings;
 use prometheus::Registry;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -18,19 +31,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::RunError;
 use super::view::AgentView;
-use crate::admin::actions::Controls;
-use crate::admin::feed::Feed;
-use crate::admin::guard::Access;
-use crate::admin::model::Sources;
-use crate::admin::operate::Hands;
-use crate::admin::{self, Desk};
-use crate::rpc::bind::Listeners;
-use crate::rpc::bounds::{Bounds, open_files};
-use crate::rpc::calls::CallFamilies;
-use crate::rpc::health;
-use crate::rpc::port::RpcPort;
-use crate::rpc::serve::{App, Patience, serve};
-use crate::settings::Settings;
 
 /// For an answer of a few hundred KiB at most.
 const TAKE: Duration = Duration::from_secs(30);
@@ -140,7 +140,7 @@ pub(super) fn servers(
         .rpc
         .tls
         .as_ref()
-        .map(crate::rpc::tls::server_config);
+        .map(krane_server::tls::server_config);
     let tls = tls.transpose().map_err(RunError::Tls)?;
     let port = RpcPort {
         health: view.clone(),
@@ -166,7 +166,7 @@ pub(super) fn servers(
                 patience: tree::SIDE_SERVER_PATIENCE,
                 take: TAKE,
                 app: move |_stop| {
-                    App::new(admin::metrics::router(registry.clone(), view.clone()))
+                    App::new(krane_admin::metrics::router(registry.clone(), view.clone()))
                         .with_bounds(bounds(Bounds::METRICS))
                 },
             })
@@ -216,7 +216,7 @@ fn admin_server(
         patience: tree::SIDE_SERVER_PATIENCE,
         take: TAKE_OF_OPERATORS,
         app: move |stop| {
-            App::new(admin::router(&shown, &access, &desk, &hands, stop))
+            App::new(krane_admin::router(&shown, &access, &desk, &hands, stop))
                 .with_bounds(bounds(Bounds::ADMIN))
         },
     };

@@ -5,10 +5,10 @@ mod leftovers;
 mod plan;
 
 use krane_domain::kinds::Rules;
+use krane_kubernetes::MetadataLister;
 use serde::Serialize;
 
 use super::assembly::Ports;
-use crate::edge::cluster::MetadataLister;
 
 /// Everything that was found.
 #[derive(Debug, Default, Serialize)]

@@ -9,9 +9,9 @@ use krane_actors::breaker::BreakerState;
 use krane_actors::lease::{Leadership, Role};
 use krane_actors::store::Store;
 use krane_actors::watchdog::Watchdog;
+use krane_server::health::{CheckState, HealthView, Readiness, Standing};
 
-use crate::admin::model::Epoch;
-use crate::rpc::health::{CheckState, HealthView, Readiness, Standing};
+use krane_admin::model::Epoch;
 
 /// Health as the published copies tell it.
 pub(super) struct AgentView {
@@ -224,7 +224,7 @@ mod tests {
         let view = AgentView::new(vec![Arc::new(store)], Leadership::default(), epoch);
         let watchdog = Watchdog::new(StatusBoard::new(), Duration::from_secs(1));
         view.watch(Arc::new(watchdog));
-        let router = crate::rpc::health::router(Arc::new(view));
+        let router = krane_server::health::router(Arc::new(view));
         for (path, expected) in [
             ("/health/live", r#"{"status":"ok"}"#),
             (

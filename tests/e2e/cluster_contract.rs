@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use krane::edge::cluster::{CallLimits, CallTimeouts, KubeAccess, KubeCluster, KubeConnection};
+use krane_kubernetes::{CallLimits, CallTimeouts, KubeAccess, KubeCluster, KubeConnection};
 use krane_testcluster::{Cluster, Options};
 use tokio::sync::OnceCell;
 

@@ -15,11 +15,11 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream::BoxStream;
-use krane::edge::control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing};
-use krane::edge::wire::Wire;
 use krane_actors::ports::{
     Answer, ControlPlane as _, Question, RpcFailureKind, StreamEnd, StreamEvent,
 };
+use krane_control_plane::wire::Wire;
+use krane_control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing};
 use krane_domain::desired::{Change, State, StreamItem};
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::Rules;

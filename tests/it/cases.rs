@@ -33,7 +33,8 @@ fn module(file: &Path) -> String {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     let parts: Vec<&str> = match parts[..] {
         ["src", ref rest @ ..] => [&["krane"], rest].concat(),
-        ["tests", ref rest @ ..] => rest.to_vec(),
+        ["tests", ref rest @ ..] | [_, "tests", ref rest @ ..] => rest.to_vec(),
+        ["edge", name, "src", ref rest @ ..] => [&[name], rest].concat(),
         [name, "src", ref rest @ ..] => [&[name], rest].concat(),
         ref other => other.to_vec(),
     };
@@ -128,7 +129,16 @@ fn tests_are_read_with_their_comments() {
         "src/run/view.rs",
         "tests/it/main.rs",
         "tests/e2e/faults/views.rs",
+        "demo/tests/demo/story.rs",
+        "edge/vault/src/lib.rs",
     ];
     let modules = paths.map(|path| module(&root().join(path)));
-    assert_eq!(modules, ["krane::run::view", "it", "e2e::faults::views"]);
+    let expected = [
+        "krane::run::view",
+        "it",
+        "e2e::faults::views",
+        "demo::story",
+        "vault",
+    ];
+    assert_eq!(modules, expected);
 }

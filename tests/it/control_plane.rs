@@ -21,9 +21,9 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use krane::edge::control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing};
-use krane::edge::wire::Wire;
 use krane_actors::ports::{ControlPlane as _, Question, StreamEnd, StreamEvent};
+use krane_control_plane::wire::Wire;
+use krane_control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing};
 use krane_domain::desired::{State, StreamItem};
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::Rules;

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::tidy::{code, sources};
+use crate::tidy::{WORLD, code, sources};
 
 const PAGE: &str = include_str!("../../docs/errors.md");
 
 /// Every text of the sources that is a code and nothing else.
 fn codes_of_the_sources() -> BTreeSet<String> {
     let mut codes = BTreeSet::new();
-    for (_, text) in sources("src", false) {
+    for (_, text) in WORLD.into_iter().flat_map(|folder| sources(folder, false)) {
         let code = code(&text);
         for text in code.split('"').filter(|text| text.starts_with("krane::")) {
             let is_code = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b':' | b'_');

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use krane::rpc::health::{self, CheckState, HealthView, Readiness, grpc_health};
-use krane::rpc::serve::{App, Patience, ServeError, serve};
+use krane_server::health::{self, CheckState, HealthView, Readiness, grpc_health};
+use krane_server::serve::{App, Patience, ServeError, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;

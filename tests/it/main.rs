@@ -3,15 +3,11 @@
 mod admin;
 mod allow_deletes;
 mod attacks;
-#[cfg(feature = "demo")]
-mod bundle;
 mod cases;
 mod check;
 mod cluster_edge;
 mod control_plane;
 mod control_plane_contract;
-#[cfg(feature = "demo")]
-mod demo;
 mod errors;
 mod health;
 mod log;

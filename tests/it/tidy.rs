@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use krane::settings::KEYS;
+use krane_settings::KEYS;
 
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -141,15 +141,65 @@ fn actors_cannot_touch_the_world() {
     );
 }
 
+/// Where krane touches the world.
+pub(crate) const WORLD: [&str; 7] = [
+    "admin",
+    "demo",
+    "edge",
+    "server",
+    "settings",
+    "src",
+    "telemetry",
+];
+
+/// Which crates a crate may know: those of floors below its own. The binary and the demo put all together.
+const FLOORS: [&[&str]; 8] = [
+    &["domain", "proto"],
+    &["actors"],
+    &["settings"],
+    &["edge/control-plane", "edge/kubernetes", "edge/vault"],
+    &["server", "telemetry"],
+    &["admin"],
+    &["."],
+    &["demo"],
+];
+
+#[test]
+fn every_crate_depends_on_floors_below_it_alone() {
+    let name = |folder: &str| match folder.rsplit('/').next() {
+        Some(".") | None => "krane".to_owned(),
+        Some(folder) => format!("krane-{folder}"),
+    };
+    let mut below = BTreeSet::new();
+    for floor in FLOORS {
+        let known: Vec<_> = floor
+            .iter()
+            .map(|folder| dependencies(&format!("{folder}/Cargo.toml")))
+            .collect();
+        for (folder, known) in floor.iter().zip(known) {
+            let ours = known.iter().filter(|name| name.starts_with("krane"));
+            let above: Vec<_> = ours
+                .filter(|name| !below.contains(*name))
+                // Its cluster and control plane in memory; what is shipped must not know them.
+                .filter(|name| *folder != "demo" || *name != "krane-sim")
+                .collect();
+            assert!(above.is_empty(), "{folder} depends on {above:?}");
+        }
+        below.extend(floor.iter().map(|folder| name(folder)));
+    }
+}
+
 #[test]
 fn nobody_but_the_settings_reads_the_environment() {
     let words = ["env::var(", "env::vars(", "env::var_os(", "env::vars_os("];
-    nobody_says(
-        "src",
-        &words,
-        &["src/settings.rs", "src/settings/"],
-        "settings have one reader",
-    );
+    for folder in WORLD {
+        nobody_says(
+            folder,
+            &words,
+            &["settings/src/"],
+            "settings have one reader",
+        );
+    }
 }
 
 /// The field of `Settings` behind a key, as code names it.
@@ -170,12 +220,9 @@ fn field(path: &str) -> String {
 /// A key that is accepted and changes nothing misleads whoever sets it.
 #[test]
 fn every_setting_is_used_or_known_not_to_be() {
-    let settings = root().join("src/settings");
     let mut reading = String::new();
-    for (path, text) in sources("src", false) {
-        if path.starts_with(&settings) || path == settings.with_extension("rs") {
-            continue;
-        }
+    let readers = WORLD.into_iter().filter(|folder| *folder != "settings");
+    for (_, text) in readers.flat_map(|folder| sources(folder, false)) {
         for line in code(&text).lines() {
             // Texts name keys too, and read nothing.
             line.split('"')
@@ -192,24 +239,22 @@ fn every_setting_is_used_or_known_not_to_be() {
 
 #[test]
 fn no_task_is_without_an_owner() {
-    nobody_says(
-        "src",
-        &["tokio::spawn(", "task::spawn("],
-        &[],
-        "spawn into an owned JoinSet",
-    );
+    for folder in WORLD {
+        nobody_says(
+            folder,
+            &["tokio::spawn(", "task::spawn("],
+            &[],
+            "spawn into an owned JoinSet",
+        );
+    }
 }
 
 /// Supervision catches panics; a build that aborts on them would be another program.
 #[test]
 fn no_profile_aborts_on_panics() {
-    for manifest in [
-        "Cargo.toml",
-        "actors/Cargo.toml",
-        "domain/Cargo.toml",
-        "proto/Cargo.toml",
-    ] {
-        let text = fs::read_to_string(root().join(manifest)).expect("a manifest");
+    for folder in FLOORS.into_iter().flatten() {
+        let manifest = format!("{folder}/Cargo.toml");
+        let text = fs::read_to_string(root().join(&manifest)).expect("a manifest");
         assert!(!text.contains("\"abort\""), "{manifest}");
     }
 }
@@ -238,15 +283,13 @@ fn every_actor_says_what_it_owns_never_does_and_loses() {
 
 #[test]
 fn files_are_short_enough_to_be_read() {
-    for folder in ["actors/src", "domain/src", "src", "tests"] {
-        for (path, text) in sources(folder, true) {
-            let lines = text.lines().count();
-            assert!(
-                lines <= 500,
-                "{} has {lines} lines: split it",
-                path.display()
-            );
-        }
+    for (path, text) in CODE.into_iter().flat_map(|folder| sources(folder, true)) {
+        let lines = text.lines().count();
+        assert!(
+            lines <= 500,
+            "{} has {lines} lines: split it",
+            path.display()
+        );
     }
 }
 
@@ -268,8 +311,9 @@ fn the_picture_in_the_readme_exists_in_light_and_dark() {
 #[test]
 fn every_metric_of_the_dashboard_is_exported() {
     let folder = root().join("charts/krane/dashboards");
-    let exported: String = ["actors/src", "src"]
-        .iter()
+    let exported: String = WORLD
+        .into_iter()
+        .chain(["actors"])
         .flat_map(|folder| sources(folder, false))
         .map(|(_, text)| text)
         .collect();
@@ -317,7 +361,21 @@ fn marks(text: &str) -> BTreeSet<String> {
     words.filter(is_mark).map(str::to_owned).collect()
 }
 
-pub(crate) const CODE: [&str; 6] = ["actors", "domain", "proto", "sim", "src", "tests"];
+/// Every folder with Rust files.
+pub(crate) const CODE: [&str; 12] = [
+    "actors",
+    "admin",
+    "demo",
+    "domain",
+    "edge",
+    "proto",
+    "server",
+    "settings",
+    "sim",
+    "src",
+    "telemetry",
+    "tests",
+];
 
 /// A comment must not send anybody to a paper that is not here.
 #[test]

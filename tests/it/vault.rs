@@ -14,7 +14,7 @@ mod verify;
 
 use std::collections::BTreeMap;
 
-use krane::settings::{LoadInput, Loaded, Settings};
+use krane_settings::{LoadInput, Loaded, Settings};
 
 const CANARY: &str = "canary-5d41402abc4b2a76b9719d911017c592";
 

@@ -1,4 +1,4 @@
-"""The live page of `krane demo` in a real browser: break things with its buttons, and see each heal or be explained.
+"""The live page of `krane-demo` in a real browser: break things with its buttons, and see each heal or be explained.
 
 usage: page.py KRANE [--shots FOLDER] [--docs]
 
@@ -52,15 +52,15 @@ BOXES = """() => {
 
 
 class Demo:
-    """`krane demo`, and what its API says."""
+    """`krane-demo`, and what its API says."""
 
-    def __init__(self, krane: str, *arguments: str):
-        self.process = subprocess.Popen([krane, "demo", *arguments], stdout=subprocess.PIPE, text=True)
+    def __init__(self, program: str, *arguments: str):
+        self.process = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
             if found := re.search(r"live page\s+(http://\S+)", line):
                 self.url = found[1]
                 return
-        sys.exit(f"{krane} demo said no address of its page")
+        sys.exit(f"{program} said no address of its page")
 
     def get(self, path: str) -> bytes:
         with urllib.request.urlopen(self.url + path, timeout=10) as answer:
@@ -381,9 +381,9 @@ def lists_are_found_by_keyboard_and_address(page, demo):
     step("workloads are found, ordered and opened without a mouse, and the address keeps it")
 
 
-def ten_thousand_workloads_are_no_burden(browser, krane):
+def ten_thousand_workloads_are_no_burden(browser, program):
     """The page while krane makes them; what it takes is printed, and limited generously: machines are noisy."""
-    demo = Demo(krane, "--apps", str(MANY))
+    demo = Demo(program, "--apps", str(MANY))
     context = browser.new_context()
     try:
         page = context.new_page()

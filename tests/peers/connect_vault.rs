@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use krane::edge::vault::{RemoteTiming, RemoteVault};
-use krane::settings::SecretSource;
 use krane_actors::ports::{Vault as _, VaultFailureKind};
+use krane_settings::SecretSource;
 use krane_testcontract::vault_contract;
 use krane_testcontract::vaults::{Owner, World};
+use krane_vault::{RemoteTiming, RemoteVault};
+use process::{Bulk, TOKEN, VaultProcess};
 use tokio::sync::Mutex;
 
 use super::items;
-use process::{Bulk, TOKEN, VaultProcess};
 
 const ANY: &str = "127.0.0.1:0";
 

@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use krane::edge::vault::{EmbeddedTiming, EmbeddedVault};
-use krane::settings::{LoadInput, Loaded, Settings, Vault};
 use krane_actors::ports::{Vault as _, VaultFailureKind};
+use krane_settings::{LoadInput, Loaded, Settings, Vault};
 use krane_testcontract::vault_contract;
 use krane_testcontract::vaults::seal::SealingKey;
 use krane_testcontract::vaults::{Owner, World};
+use krane_vault::{EmbeddedTiming, EmbeddedVault};
+use process::{BUCKET, KEY_ID, S3Process, SECRET, free_port};
 use tokio::sync::Mutex;
 
 use super::items;
-use process::{BUCKET, KEY_ID, S3Process, SECRET, free_port};
 
 fn master_key() -> SealingKey {
     SealingKey::new("kek_1", 1)

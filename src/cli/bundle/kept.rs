@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use krane_admin::model::Filter;
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::admin::model::Filter;
 use crate::cli::exit;
 
 /// No bundle is longer, in bytes.

@@ -6,17 +6,17 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use krane_domain::labels;
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_kubernetes::{
+    Call, CallLimits, CallTimeouts, KubeCalls, KubeConnection, MetadataLister, Reply, Verb,
+};
+use krane_settings::Settings;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{FORBIDDEN, Facts, Greeting, Presence};
-use crate::edge::cluster::{
-    Call, CallLimits, CallTimeouts, KubeCalls, KubeConnection, MetadataLister, Reply, Verb,
-};
 use crate::preflight::STEP;
 use crate::preflight::rights::{self, Asked, Right};
 use crate::run::take_over;
-use crate::settings::Settings;
 
 const JSON: &str = "application/json";
 /// Questions about rights in flight.

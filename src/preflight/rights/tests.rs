@@ -1,6 +1,7 @@
+use krane_settings::LoadInput;
+
 use super::super::findings::State;
 use super::*;
-use crate::settings::LoadInput;
 
 fn settings(more: &[(&str, &str)]) -> Settings {
     let needed = [

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use krane_domain::labels;
+use krane_kubernetes::{MetadataLister, ObjectMetadata};
 
 use super::{Findings, Leftover};
-use crate::edge::cluster::{MetadataLister, ObjectMetadata};
 
 /// What `deploy-…` objects held.
 const PLAIN: &str = "the workload's secrets in plain text; krane keeps none in Kubernetes, so it \

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane::edge::cluster::{CallLimits, CallTimeouts, KubeCluster};
 use krane_actors::ports::{Cluster, WatchEnd, WatchEvent};
 use krane_domain::object::Resource;
 use krane_domain::refusal::RefusalClass;
+use krane_kubernetes::{CallLimits, CallTimeouts, KubeCluster};
 use krane_testcluster::{Component, Options};
+use krane_testcontract::{Events, eventually};
 use serde_json::json;
 
 use super::{OPTIONS, connect, start, world_in};
-use krane_testcontract::{Events, eventually};
 
 const BARE: Options = Options {
     controllers: false,

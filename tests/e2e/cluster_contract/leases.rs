@@ -1,6 +1,6 @@
 //! The Lease as its adapter reads and writes it, with the rights of the chart.
 
-use krane::edge::cluster::KubeLeases;
+use krane_kubernetes::KubeLeases;
 use krane_testcontract::leases;
 
 use super::{connect, running};

@@ -8,17 +8,17 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::core::v1::ResourceQuota;
-use krane::edge::cluster::{CallLimits, KubeCluster};
 use krane_actors::ports::Cluster;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{Rendered, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_kubernetes::{CallLimits, KubeCluster};
+use krane_testcontract::{World, eventually, merge};
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use super::{connect, patient, running, world};
-use krane_testcontract::{World, eventually, merge};
 
 fn parse<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use krane::edge::wire::Wire;
 use krane_actors::ports::Answer;
+use krane_control_plane::wire::Wire;
 use krane_domain::desired::Change;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::{Desired, Region, Rules};

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::body::Body;
 use futures::StreamExt;
 use http::{Request, StatusCode};
-use krane::admin::actions::{Button, DemoAction, DemoControls, DemoError, Said};
+use krane_admin::actions::{Button, DemoAction, DemoControls, DemoError, Said};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 

@@ -8,14 +8,6 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
-use krane::admin::actions::Controls;
-use krane::admin::feed::Feed;
-use krane::admin::guard::Access;
-use krane::admin::model::{Epoch, Identity, Sources};
-use krane::admin::operate::Hands;
-use krane::admin::{self, Desk};
-use krane::settings::{SecretFiles, SecretSource};
-use krane::telemetry::{LogLine, LogTail};
 use krane_actors::address::Address;
 use krane_actors::chance::Chance;
 use krane_actors::events::Happening;
@@ -25,6 +17,12 @@ use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use krane_actors::store::WatchFailure;
 use krane_actors::tree::TREE;
+use krane_admin::Desk;
+use krane_admin::actions::Controls;
+use krane_admin::feed::Feed;
+use krane_admin::guard::Access;
+use krane_admin::model::{Epoch, Identity, Sources};
+use krane_admin::operate::Hands;
 use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
 use krane_domain::desired::{Change, State, StreamItem};
 use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
@@ -32,7 +30,9 @@ use krane_domain::kinds::deployment::{self, DeploymentInput};
 use krane_domain::kinds::{Desired, Rules};
 use krane_domain::object::Resource;
 use krane_domain::report::{Instance, InstanceStatus, Report};
+use krane_settings::{SecretFiles, SecretSource};
 use krane_sim::cluster::SimCluster;
+use krane_telemetry::{LogLine, LogTail};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -142,7 +142,7 @@ impl World {
             are_allowed,
             epoch: Epoch::new(1_800_000_000, Duration::ZERO),
         };
-        let router = admin::router(&feed, &Arc::new(access), &desk, &hands, stop.clone());
+        let router = krane_admin::router(&feed, &Arc::new(access), &desk, &hands, stop.clone());
         Self {
             board,
             store,

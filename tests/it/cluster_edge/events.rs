@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use krane::edge::cluster::KubeEvents;
 use krane_actors::notices::{Notice, Reason};
 use krane_actors::ports::EventSink as _;
+use krane_kubernetes::KubeEvents;
 use serde_json::{Value, json};
 
 use super::server::{Answer, Seen};

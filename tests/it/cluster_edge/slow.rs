@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use krane::edge::cluster::{CallLimits, CallTimeouts, KubeCluster, Liveness};
 use krane_actors::lease::Leadership;
 use krane_actors::ports::{Cluster, WatchEnd, WatchEvent};
 use krane_actors::status::StatusBoard;
 use krane_domain::lease::{Elector, Record, Timing};
 use krane_domain::refusal::RefusalClass;
+use krane_kubernetes::{CallLimits, CallTimeouts, KubeCluster, Liveness};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use h2::Reason;
-use krane::edge::control_plane::Timing;
 use krane_actors::ports::ControlPlane as _;
+use krane_control_plane::Timing;
 use krane_domain::desired::{Change, StreamItem};
 use krane_domain::ids::ObjectKey;
 use krane_proto::ctrl::v1::{

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use krane::edge::control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing};
-use krane::edge::wire::Wire;
 use krane_actors::ports::{Answer as PortAnswer, ControlPlane};
+use krane_control_plane::wire::Wire;
+use krane_control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing};
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::Rules;
 use krane_domain::report::Report;

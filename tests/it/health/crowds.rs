@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use bytes::Bytes;
-use krane::admin::metrics;
-use krane::rpc::bounds::Bounds;
-use krane::rpc::health;
-use krane::rpc::serve::{App, ServeError, serve};
+use krane_admin::metrics;
+use krane_server::bounds::Bounds;
+use krane_server::health;
+use krane_server::serve::{App, ServeError, serve};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntGauge, Registry};
@@ -115,7 +115,7 @@ async fn a_scraper_gets_eight_connections_of_sixteen_streams() {
 async fn answers_under_way_are_bounded_for_each_sender_on_every_path() {
     let bounds = Bounds::METRICS;
     let registry = Registry::new();
-    metrics::register_build_info(&registry).unwrap();
+    krane::version::register_build_info(&registry).unwrap();
     let (address, _server) = start(metrics_port(registry), bounds).await;
     let (mut kept, mut tasks, mut full) = (Vec::new(), JoinSet::new(), 0);
     for path in ["/metrics", "/health/ready", "/health/live", "/nothing"] {

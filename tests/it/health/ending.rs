@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get as on_get;
-use krane::rpc::serve::Patience;
+use krane_server::serve::Patience;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
 use tonic::transport::Endpoint;

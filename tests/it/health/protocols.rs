@@ -7,10 +7,10 @@ use axum::Router;
 use axum::routing::get as on_get;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use krane::admin::metrics;
-use krane::rpc::serve::{App, serve};
-use krane::rpc::tls::server_config;
-use krane::settings::RpcTls;
+use krane_admin::metrics;
+use krane_server::serve::{App, serve};
+use krane_server::tls::server_config;
+use krane_settings::RpcTls;
 use prometheus::Registry;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpListener;
@@ -217,7 +217,7 @@ fn a_certificate_that_cannot_be_used_is_named_with_its_key() {
 #[tokio::test]
 async fn the_metrics_port_serves_metrics_and_health() {
     let registry = Registry::new();
-    metrics::register_build_info(&registry).unwrap();
+    krane::version::register_build_info(&registry).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let app = App::new(metrics::router(registry, Arc::new(Shown::default())));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use krane::rpc::serve::Patience;
+use krane_server::serve::Patience;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 

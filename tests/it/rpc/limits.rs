@@ -1,6 +1,6 @@
 //! How much may be sent, and how much at once.
 
-use krane::rpc::calls::MOST_CALLS_OF_ONE;
+use krane_server::calls::MOST_CALLS_OF_ONE;
 use prost::Message as _;
 use tokio::task::JoinSet;
 use tonic::Code;

@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use krane::rpc::bounds::Bounds;
-use krane::rpc::serve::Patience;
-use krane::settings::SecretSource;
 use krane_actors::scheduler::{SchedulerDesk, Watching};
 use krane_domain::ids::ObjectKey;
 use krane_domain::report::{Instance, InstanceStatus};
@@ -18,6 +15,9 @@ use krane_proto::krane::v1::{
     ApplyDeploymentRequest, ApplySentinelRequest, DeleteDeploymentRequest, DeleteSentinelRequest,
     ScrapeOpenApiSchemaRequest, State, WatchRequest,
 };
+use krane_server::bounds::Bounds;
+use krane_server::serve::Patience;
+use krane_settings::SecretSource;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc;

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::get as on_get;
 use futures::stream;
-use krane::rpc::serve::{App, Patience, serve};
+use krane_server::serve::{App, Patience, serve};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;

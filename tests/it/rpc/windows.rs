@@ -6,7 +6,7 @@ use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use http::Request;
-use krane::rpc::serve::Patience;
+use krane_server::serve::Patience;
 use prost::Message as _;
 use tokio::task::JoinSet;
 use tokio::time::timeout;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use async_trait::async_trait;
-use krane::edge::vault::{EmbeddedTiming, EmbeddedVault};
-use krane::settings::SecretSource;
 use krane_actors::ports::{Vault as _, VaultFailure, VaultFailureKind};
+use krane_settings::SecretSource;
 use krane_testcontract::vault_contract;
 use krane_testcontract::vaults::seal::SealingKey;
 use krane_testcontract::vaults::{Owner, World};
+use krane_vault::{EmbeddedTiming, EmbeddedVault};
 use parking_lot::Mutex;
 
 use super::items;

@@ -1,8 +1,8 @@
 //! What reaches the log, of krane and of every library below it.
 
-use krane::edge::vault::RemoteTiming;
 use krane_actors::ports::Vault as _;
 use krane_testcontract::vaults::seal::SealingKey;
+use krane_vault::RemoteTiming;
 
 use super::{CANARY, items, remote, s3};
 use crate::cluster_edge::server::{Answer, Server};

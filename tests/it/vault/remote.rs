@@ -6,12 +6,12 @@ mod tls;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use krane::edge::vault::{RemoteTiming, RemoteVault};
-use krane::settings::SecretSource;
 use krane_actors::ports::{Vault as _, VaultFailure, VaultFailureKind};
 use krane_proto::vault::v1::{
     DecryptBulkRequest, DecryptBulkResponse, DecryptRequest, DecryptResponse, LivenessResponse,
 };
+use krane_settings::SecretSource;
+use krane_vault::{RemoteTiming, RemoteVault};
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::sync::{mpsc, watch};

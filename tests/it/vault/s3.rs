@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane::edge::vault::{EmbeddedTiming, EmbeddedVault};
-use krane::settings;
 use krane_actors::ports::{Vault as _, VaultFailure, VaultFailureKind};
 use krane_testcontract::vaults::seal::SealingKey;
+use krane_vault::{EmbeddedTiming, EmbeddedVault};
 
 use super::{CANARY, items, settings};
 use crate::cluster_edge::server::{Answer, Seen, Server};
@@ -21,7 +20,7 @@ pub(super) fn data_key() -> SealingKey {
     SealingKey::new("dek_1", 2)
 }
 
-fn vault_settings(address: &str) -> settings::Vault {
+fn vault_settings(address: &str) -> krane_settings::Vault {
     let lines = format!(
         "[vault]\nmaster_keys = ['{}']\n[vault.s3]\nurl = 'http://{address}'\nbucket = 'keys'\n\
          access_key_id = 'krane-id'\naccess_key_secret = '{CANARY}'\n",
@@ -36,7 +35,7 @@ pub(super) fn vault(address: &str) -> EmbeddedVault {
 
 /// A vault that waits so long for an object.
 fn patient(address: &str, read: Duration) -> EmbeddedVault {
-    let settings::Vault::Embedded { master_keys, s3 } = vault_settings(address) else {
+    let krane_settings::Vault::Embedded { master_keys, s3 } = vault_settings(address) else {
         panic!("an embedded vault was configured");
     };
     let timing = EmbeddedTiming {
@@ -107,7 +106,7 @@ async fn a_key_is_read_by_its_path_and_signed_for() {
     };
     let server = Server::start(script).await;
     let configured = vault_settings(&server.address);
-    let vault = krane::edge::vault::from_settings(Some(&configured), Arc::new(()))
+    let vault = krane_vault::from_settings(Some(&configured), Arc::new(()))
         .unwrap()
         .unwrap();
     let encrypted = data_key().encrypt("plain".as_bytes());

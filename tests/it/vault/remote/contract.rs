@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use krane::edge::vault::RemoteTiming;
 use krane_proto::vault::v1::{DecryptBulkRequest, DecryptBulkResponse};
 use krane_testcontract::vault_contract;
 use krane_testcontract::vaults::{Owner, World};
+use krane_vault::RemoteTiming;
 use parking_lot::Mutex;
 use prost::Message as _;
 
