@@ -220,7 +220,7 @@ fn successes_are_sampled_by_their_end_and_failures_never() {
 fn child(name: &str) -> String {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture"])
-        .arg(format!("telemetry::tests::{name}"))
+        .arg(format!("tests::{name}"))
         .output()
         .unwrap();
     String::from_utf8([child.stdout, child.stderr].concat()).unwrap()
