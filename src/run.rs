@@ -13,7 +13,6 @@ use std::time::Duration;
 
 pub use assembly::{Running, World};
 use krane_actors::agent::AgentError;
-use krane_actors::cause::Cause;
 use krane_actors::chance::Chance;
 use krane_actors::ports::Cluster;
 use krane_actors::secrets::SecretsParts;
@@ -26,6 +25,7 @@ use krane_kubernetes::{
 };
 use krane_server::bind::Listeners;
 use krane_settings::{Settings, UpgradesMode, WritesMode};
+use krane_supervision::cause::Cause;
 use krane_vault::{VaultMetrics, VaultSetupError};
 use ports::Observers;
 pub use ports::SystemClock;

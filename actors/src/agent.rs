@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use krane_domain::ids::Controller;
+use krane_supervision::actor::{Behaviour, ShellArguments};
+use krane_supervision::address::Address;
+use krane_supervision::meter::Meter;
+use krane_supervision::root::{Root, RootArguments, RootError, RootHandle};
+use krane_supervision::supervisor::{StartFn, worker};
+use krane_supervision::tree::{Crew, Kind, Node, TreeError};
 use prometheus::Registry;
 
-use crate::actor::{Behaviour, ShellArguments};
-use crate::address::Address;
 use crate::controller::{ControllerParts, ControllerWorkers};
 use crate::heartbeat::Heartbeat;
 use crate::lease::{Election, Leadership, Lease};
 use crate::metrics::{ActorFamilies, ActorMetrics, LeaseCollector, StoreCollector};
 use crate::operator::Operator;
 use crate::ports::{ControlPlane, Server};
-use crate::root::{Root, RootArguments, RootError, RootHandle};
 use crate::scheduler::Desk;
 use crate::secrets::{
     PodOwnership, Secrets, SecretsClient, SecretsMessage, SecretsMetrics, SecretsParts,
@@ -25,8 +28,7 @@ use crate::secrets::{
 use crate::server::ServerActor;
 use crate::status::StatusBoard;
 use crate::store::Store;
-use crate::supervisor::{StartFn, worker};
-use crate::tree::{Crew, Kind, Node, TREE, TreeError};
+use crate::tree::TREE;
 
 const SECRETS: &str = "root/secrets";
 
@@ -96,7 +98,7 @@ impl Agent {
             let which = controller.controller;
             controllers.push(ControllerWorkers::new(controller, |id| {
                 let path = || format!("root/{which}/{id}").into();
-                TREE.place(which, id)
+                TREE.place(which.name(), id)
                     .ok_or_else(|| TreeError::UnknownWorker { path: path() })
             })?);
         }
@@ -214,13 +216,17 @@ impl Agent {
         }
         for workers in &self.controllers {
             crew = crew_of(crew, workers, &self.metrics, &TREE, "");
-            crew = crew.controller(workers.controller(), workers.prepare(), workers.reset());
+            crew = crew.group(
+                workers.controller().name(),
+                workers.prepare(),
+                workers.reset(),
+            );
         }
         let (board, seed) = (self.parts.board, self.parts.seed);
         Ok(Root::start(RootArguments {
             tree: &TREE,
             crew,
-            board,
+            board: board.actors().clone(),
             seed,
         })
         .await?)
@@ -233,7 +239,7 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    fn start<B: Behaviour>(
+    fn start<B: Behaviour<Board = StatusBoard>>(
         &self,
         path: &str,
         make: impl Fn() -> B + Send + Sync + 'static,
@@ -241,18 +247,18 @@ impl Places<'_> {
         Ok(self.start_at(path, TREE.address(path)?, make))
     }
 
-    fn start_at<B: Behaviour>(
+    fn start_at<B: Behaviour<Board = StatusBoard>>(
         &self,
         path: &str,
         address: Address<B::Message>,
         make: impl Fn() -> B + Send + Sync + 'static,
     ) -> StartFn {
-        let (board, metrics) = (self.board.clone(), self.metrics.actor(path));
+        let (board, meter) = (self.board.clone(), Meter::from(self.metrics.actor(path)));
         worker(move || ShellArguments {
             behaviour: make(),
             address: address.clone(),
             board: board.clone(),
-            metrics: metrics.clone(),
+            meter: meter.clone(),
         })
     }
 }
@@ -280,8 +286,8 @@ fn crew_of(
         }
         Kind::Supervisor(policy) => {
             let is_ours = policy
-                .controller
-                .is_none_or(|which| which == workers.controller());
+                .group
+                .is_none_or(|group| group.name == workers.controller().name());
             for child in policy.children.iter().filter(|_| is_ours) {
                 crew = crew_of(crew, workers, metrics, child, &path);
             }

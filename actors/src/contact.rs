@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krane_domain::ids::Moment;
+use krane_supervision::address::Address;
 
-use crate::address::Address;
 use crate::events::Happening;
 use crate::reporter::ReporterMessage;
 use crate::status::StatusBoard;

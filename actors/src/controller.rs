@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
+use krane_supervision::actor::{Behaviour, Message, ShellArguments};
+use krane_supervision::address::Address;
+use krane_supervision::meter::Meter;
+use krane_supervision::supervisor::{PrepareFn, ResetFn, StartFn, worker};
 use tokio::task::JoinSet;
 
-use crate::actor::{Behaviour, ShellArguments};
-use crate::address::Address;
 use crate::chance::Chance;
 use crate::contact::Contact;
 use crate::lanes::LaneContext;
@@ -27,7 +29,6 @@ use crate::scheduler::Front;
 use crate::status::StatusBoard;
 use crate::store::Store;
 use crate::stream::{Stream, StreamMessage};
-use crate::supervisor::{PrepareFn, ResetFn, StartFn, worker};
 use crate::watch::{self, Watch, WatchMessage};
 
 /// What a controller is made with.
@@ -278,7 +279,7 @@ impl ControllerWorkers {
     }
 }
 
-fn vacant<M: crate::actor::Message, E>(
+fn vacant<M: Message, E>(
     id: &str,
     place: &impl Fn(&str) -> Result<(Arc<str>, usize), E>,
 ) -> Result<Address<M>, E> {
@@ -286,17 +287,18 @@ fn vacant<M: crate::actor::Message, E>(
     Ok(Address::vacant(path, capacity))
 }
 
-fn start<B: Behaviour>(
+fn start<B: Behaviour<Board = StatusBoard>>(
     address: Address<B::Message>,
     board: StatusBoard,
     metrics: ActorMetrics,
     make: impl Fn() -> B + Send + Sync + 'static,
 ) -> StartFn {
+    let meter = Meter::from(metrics);
     worker(move || ShellArguments {
         behaviour: make(),
         address: address.clone(),
         board: board.clone(),
-        metrics: metrics.clone(),
+        meter: meter.clone(),
     })
 }
 

@@ -169,7 +169,7 @@ pub enum Happening {
     ActorFailed {
         /// Its path.
         path: Arc<str>,
-        /// One of [`Cause::kind`](crate::cause::Cause::kind).
+        /// One of [`Cause::kind`](krane_supervision::cause::Cause::kind).
         kind: &'static str,
         /// The words.
         text: Arc<str>,

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use krane_supervision::actor::{ActorError, Behaviour, Message};
 use tokio::task::JoinSet;
 
-use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::contact::Contact;
 use crate::lease::{Duty, Leadership, OneTimer, Turn};
 use crate::ports::{ControlPlane, RpcFailure};
+use crate::status::{Context, StatusBoard};
 
 /// Time between beats.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -74,6 +75,7 @@ impl Heartbeat {
 
 impl Behaviour for Heartbeat {
     type Message = HeartbeatMessage;
+    type Board = StatusBoard;
 
     async fn started(&mut self, context: &Context<HeartbeatMessage>) -> Result<(), ActorError> {
         self.duty.follow(context, || HeartbeatMessage::Turn);

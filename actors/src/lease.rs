@@ -9,18 +9,18 @@ mod leadership;
 
 use std::sync::Arc;
 
+pub(crate) use duty::{Duty, OneTimer, Turn};
 use krane_domain::ids::Moment;
 use krane_domain::lease::{Elector, Failure, Move, Record, Timing};
+use krane_supervision::actor::{ActorError, Behaviour, Message};
+pub use leadership::{Leadership, PermittedWrite, Role, Shown};
 use tokio::task::JoinSet;
 
-use crate::actor::{ActorError, Behaviour, Context, Message};
 use crate::chance::Chance;
 use crate::events::Happening;
 use crate::ports::{LeaseFailure, Leases};
+use crate::status::{Context, StatusBoard};
 use crate::tree;
-
-pub(crate) use duty::{Duty, OneTimer, Turn};
-pub use leadership::{Leadership, PermittedWrite, Role, Shown};
 
 /// What an election needs.
 #[derive(Clone)]
@@ -89,6 +89,7 @@ impl Lease {
 
 impl Behaviour for Lease {
     type Message = LeaseMessage;
+    type Board = StatusBoard;
 
     async fn started(&mut self, context: &Context<LeaseMessage>) -> Result<(), ActorError> {
         self.act(context);

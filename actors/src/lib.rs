@@ -11,19 +11,12 @@
     )
 )]
 
-pub mod actor;
-pub mod address;
 pub mod agent;
-mod alarm;
 pub mod breaker;
-pub mod cause;
 pub mod chance;
 pub mod contact;
 pub mod controller;
 pub mod events;
-#[cfg(any(test, debug_assertions))]
-pub mod fault;
-pub mod gate;
 pub mod heartbeat;
 pub mod lanes;
 pub mod lease;
@@ -36,18 +29,15 @@ pub mod reconciler;
 pub mod replay;
 pub mod reporter;
 pub mod resync;
-pub mod root;
 pub mod scheduler;
 pub mod secrets;
 pub mod server;
 pub mod status;
 pub mod store;
 pub mod stream;
-pub mod supervisor;
 pub mod traces;
 pub mod tree;
 pub mod watch;
-pub mod watchdog;
 
 #[cfg(test)]
 mod testing;

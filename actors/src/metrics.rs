@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
+use krane_supervision::meter::Measure;
+use krane_supervision::tree::Node;
 use prometheus::core::Collector;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, Registry};
 
 use crate::status::StatusBoard;
-use crate::tree::Node;
 
 mod board;
 mod controller;
@@ -67,8 +68,8 @@ impl ActorFamilies {
     pub fn actor(&self, path: &str) -> ActorMetrics {
         let cell = self.board.find(path);
         let controller = cell
-            .and_then(|cell| cell.facts()?.controller)
-            .map_or("", |which| which.name());
+            .and_then(|cell| cell.facts()?.group)
+            .unwrap_or_default();
         let labels = [controller, label(path)];
         ActorMetrics {
             wait: self.wait.get_metric_with_label_values(&labels).ok(),
@@ -94,16 +95,14 @@ pub struct ActorMetrics {
     handle: Option<Histogram>,
 }
 
-impl ActorMetrics {
-    /// How long a message waited in the mailbox.
-    pub fn waited(&self, time: Duration) {
+impl Measure for ActorMetrics {
+    fn waited(&self, time: Duration) {
         if let Some(wait) = &self.wait {
             wait.observe(time.as_secs_f64());
         }
     }
 
-    /// How long a handler ran.
-    pub fn handled(&self, time: Duration) {
+    fn handled(&self, time: Duration) {
         if let Some(handle) = &self.handle {
             handle.observe(time.as_secs_f64());
         }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::labels;
 use krane_domain::refusal::Refusal;
+use krane_supervision::address::Address;
 
-use crate::address::Address;
 use crate::events::Happening;
 use crate::lease::Leadership;
 use crate::ports::Cluster;

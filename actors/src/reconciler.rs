@@ -11,18 +11,18 @@ use krane_domain::ids::{Controller, Moment, WorkKey};
 use krane_domain::kinds::Password;
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::scheduler::Wish;
+use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::address::Address;
+use krane_supervision::alarm::Alarm;
 use tokio::task::JoinSet;
 use tracing::{Instrument, field};
 
-use crate::actor::{ActorError, Behaviour, Context, Message};
-use crate::address::Address;
-use crate::alarm::Alarm;
 use crate::events::Happening;
 use crate::lanes::{self, LaneContext};
 use crate::lease::{Duty, Turn};
 use crate::reporter::ReporterMessage;
 use crate::scheduler;
-use crate::status::StatusBoard;
+use crate::status::{Context, StatusBoard};
 use crate::store::CallAnswer;
 use crate::traces::StateSpan;
 use crate::tree;
@@ -133,6 +133,7 @@ impl Reconciler {
 
 impl Behaviour for Reconciler {
     type Message = ReconcilerMessage;
+    type Board = StatusBoard;
 
     async fn started(&mut self, context: &Context<ReconcilerMessage>) -> Result<(), ActorError> {
         let now = context.board.now();

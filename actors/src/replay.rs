@@ -11,14 +11,15 @@ use std::time::Duration;
 use krane_domain::desired::State;
 use krane_domain::ids::ObjectKey;
 use krane_domain::replay;
+use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::address::Address;
 use tokio::task::JoinSet;
 
-use crate::actor::{ActorError, Behaviour, Context, Message};
-use crate::address::Address;
 use crate::contact::Contact;
 use crate::lease::{Duty, OneTimer, Turn};
 use crate::ports::ControlPlane;
 use crate::reconciler::{self, ReconcilerMessage};
+use crate::status::{Context, StatusBoard};
 use crate::store::Store;
 use crate::stream::StreamMessage;
 
@@ -84,6 +85,7 @@ pub struct Replay {
 
 impl Behaviour for Replay {
     type Message = ReplayMessage;
+    type Board = StatusBoard;
 
     async fn started(&mut self, context: &Context<ReplayMessage>) -> Result<(), ActorError> {
         self.duty.follow(context, || ReplayMessage::Turn);

@@ -13,19 +13,20 @@ use krane_domain::ids::{Moment, ObjectKey};
 use krane_domain::outbox::{Delivery, SendId, Sending};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::report::Gist;
+use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::alarm::Alarm;
 use tokio::task::JoinSet;
 use tracing::Instrument;
+use wake::wake_at;
 
-use crate::actor::{ActorError, Behaviour, Context, Message};
-use crate::alarm::Alarm;
 use crate::contact;
 use crate::events::Happening;
 use crate::lease::{Duty, Leadership, Turn};
 use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, RpcFailure, RpcFailureKind};
+use crate::status::{Context, StatusBoard};
 use crate::store::Store;
 use crate::tree;
-use wake::wake_at;
 
 /// Reports in flight at once.
 const MAX_IN_FLIGHT: usize = 32;
@@ -110,6 +111,7 @@ impl Reporter {
 
 impl Behaviour for Reporter {
     type Message = ReporterMessage;
+    type Board = StatusBoard;
 
     async fn started(&mut self, context: &Context<ReporterMessage>) -> Result<(), ActorError> {
         self.duty.follow(context, || ReporterMessage::Turn);

@@ -14,19 +14,19 @@ use krane_domain::backlog::AnswerReceipt;
 use krane_domain::brake::Verdict;
 use krane_domain::desired::Change;
 use krane_domain::ids::{Moment, WorkKey};
+use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::address::Address;
+pub use pass::Finding;
 use tokio::task::JoinSet;
 
-use crate::actor::{ActorError, Behaviour, Context, Message};
-use crate::address::Address;
 use crate::contact::Contact;
 use crate::events::Happening;
 use crate::lease::{Duty, OneTimer, Turn};
 use crate::metrics::ControllerMetrics;
 use crate::ports::{Answer, ControlPlane, Question};
 use crate::reconciler::{self, ReconcilerMessage};
+use crate::status::{Context, StatusBoard};
 use crate::store::{QUIET, ResyncSummary, Store, member_of};
-
-pub use pass::Finding;
 
 /// A pass that a person waits for spreads its questions over this long.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -90,6 +90,7 @@ pub struct Resync {
 
 impl Behaviour for Resync {
     type Message = ResyncMessage;
+    type Board = StatusBoard;
 
     async fn started(&mut self, context: &Context<ResyncMessage>) -> Result<(), ActorError> {
         // The last incarnation may have died with the breaker's probe.

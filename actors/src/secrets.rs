@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use krane_domain::secret::Secret;
+use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::address::{Address, SendError};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::actor::{ActorError, Behaviour, Context, Message};
-use crate::address::{Address, SendError};
 use crate::chance::Chance;
 use crate::ports::{Identities, Vault};
+use crate::status::{Context, StatusBoard};
 
 mod answer;
 mod dependency;
@@ -155,6 +156,7 @@ impl Secrets {
 
 impl Behaviour for Secrets {
     type Message = SecretsMessage;
+    type Board = StatusBoard;
 
     async fn started(&mut self, _context: &Context<SecretsMessage>) -> Result<(), ActorError> {
         Ok(())

@@ -7,12 +7,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
+use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::cause::Cause;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::actor::{ActorError, Behaviour, Context, Message};
-use crate::cause::Cause;
 use crate::ports::Server;
+use crate::status::{Context, StatusBoard};
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,7 @@ impl ServerActor {
 
 impl Behaviour for ServerActor {
     type Message = ServerMessage;
+    type Board = StatusBoard;
 
     async fn started(&mut self, context: &Context<ServerMessage>) -> Result<(), ActorError> {
         let (server, stop) = (Arc::clone(&self.server), self.stop.token().clone());

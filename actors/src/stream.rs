@@ -12,16 +12,17 @@ use futures::{FutureExt, StreamExt};
 use krane_domain::desired::StreamItem;
 use krane_domain::ids::{Moment, ObjectKey};
 use krane_domain::planted::{Bug, is_planted};
+use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::address::Address;
 use tokio::task::JoinSet;
 
-use crate::actor::{ActorError, Behaviour, Context, Message};
-use crate::address::Address;
 use crate::contact::Contact;
 use crate::events::Happening;
 use crate::lease::{Duty, Leadership, OneTimer, Turn};
 use crate::metrics::ControllerMetrics;
 use crate::ports::{ControlPlane, StreamEnd, StreamEvent};
 use crate::reconciler::{self, ReconcilerMessage};
+use crate::status::{Context, StatusBoard};
 use crate::store::Store;
 use crate::traces::StateSpan;
 
@@ -107,6 +108,7 @@ impl Stream {
 
 impl Behaviour for Stream {
     type Message = StreamMessage;
+    type Board = StatusBoard;
 
     async fn started(&mut self, context: &Context<StreamMessage>) -> Result<(), ActorError> {
         self.duty.follow(context, || StreamMessage::Turn);

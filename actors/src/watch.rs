@@ -10,23 +10,23 @@ mod words;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+pub use first::first_lists;
 use futures::FutureExt;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::Resource;
+use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::address::Address;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+pub(crate) use words::permission;
 
-use crate::actor::{ActorError, Behaviour, Context, Message};
-use crate::address::Address;
 use crate::metrics::ControllerMetrics;
 use crate::outage;
 use crate::ports::{Cluster, Item, Listed};
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::reporter::ReporterMessage;
+use crate::status::{Context, StatusBoard};
 use crate::store::{Store, WatchFailure};
-
-pub use first::first_lists;
-pub(crate) use words::permission;
 
 /// What a watch actor understands.
 #[derive(Debug)]
@@ -108,6 +108,7 @@ impl Watch {
 
 impl Behaviour for Watch {
     type Message = WatchMessage;
+    type Board = StatusBoard;
 
     async fn started(&mut self, context: &Context<WatchMessage>) -> Result<(), ActorError> {
         self.restores = context.board.api_server().restores();

@@ -33,7 +33,6 @@ mod quantity;
 pub mod refusal;
 pub mod replay;
 pub mod report;
-pub mod restart;
 mod rfc3339;
 pub mod scheduler;
 pub mod secret;

@@ -10,7 +10,6 @@ use krane_actors::lease::{Election, Leadership};
 use krane_actors::metrics::ControllerFamilies;
 use krane_actors::notices::{NoticeParts, Notices};
 use krane_actors::ports::{Cluster, ControlPlane, EventSink};
-use krane_actors::root::{Exit, RootHandle};
 use krane_actors::secrets::{SecretsDesk, SecretsParts};
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
@@ -20,6 +19,7 @@ use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
 use krane_server::bind::Listeners;
 use krane_settings::{SecretFiles, Settings, UpgradesMode, WritesMode};
+use krane_supervision::root::{Exit, RootHandle};
 use prometheus::Registry;
 
 use super::RunError;

@@ -8,8 +8,8 @@ use arc_swap::ArcSwapOption;
 use krane_actors::breaker::BreakerState;
 use krane_actors::lease::{Leadership, Role};
 use krane_actors::store::Store;
-use krane_actors::watchdog::Watchdog;
 use krane_server::health::{CheckState, HealthView, Readiness, Standing};
+use krane_supervision::watchdog::Watchdog;
 
 use krane_admin::model::Epoch;
 
@@ -111,6 +111,7 @@ mod tests {
     use krane_domain::kinds::{Rules, WatchSpec};
     use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
     use krane_domain::refusal::{Refusal, RefusalClass};
+    use krane_supervision::status::Board;
     use tower::ServiceExt;
 
     use super::*;
@@ -128,7 +129,7 @@ mod tests {
         let epoch = Epoch::new(1_800_000_000, Duration::ZERO);
         let view = AgentView::new(vec![Arc::clone(&store)], Leadership::default(), epoch);
         assert!(!view.readiness().started);
-        let watchdog = Watchdog::new(StatusBoard::new(), Duration::from_secs(1));
+        let watchdog = Watchdog::new(Board::new(), Duration::from_secs(1));
         view.watch(Arc::new(watchdog));
         let answer = |code, class| Refusal {
             class,
@@ -222,7 +223,7 @@ mod tests {
         });
         let epoch = Epoch::new(1_800_000_000, Duration::ZERO);
         let view = AgentView::new(vec![Arc::new(store)], Leadership::default(), epoch);
-        let watchdog = Watchdog::new(StatusBoard::new(), Duration::from_secs(1));
+        let watchdog = Watchdog::new(Board::new(), Duration::from_secs(1));
         view.watch(Arc::new(watchdog));
         let router = krane_server::health::router(Arc::new(view));
         for (path, expected) in [

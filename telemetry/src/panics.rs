@@ -13,7 +13,7 @@ pub(super) fn install() {
 }
 
 fn report(panic: &PanicHookInfo<'_>) {
-    krane_actors::cause::note_panic(panic);
+    krane_supervision::cause::note_panic(panic);
     let location = panic
         .location()
         .map(ToString::to_string)

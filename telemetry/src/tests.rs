@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use krane_actors::cause::Cause;
 use krane_settings::{FlagValue, LoadInput, Settings};
+use krane_supervision::cause::Cause;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tracing_subscriber::Registry;

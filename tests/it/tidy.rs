@@ -154,7 +154,7 @@ pub(crate) const WORLD: [&str; 7] = [
 
 /// Which crates a crate may know: those of floors below its own. The binary and the demo put all together.
 const FLOORS: [&[&str]; 8] = [
-    &["domain", "proto"],
+    &["actors/supervision", "domain", "proto"],
     &["actors"],
     &["settings"],
     &["edge/control-plane", "edge/kubernetes", "edge/vault"],

@@ -8,6 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
+use krane_supervision::root::Exit;
+use krane_supervision::status::Activity;
+use krane_supervision::tree::picture;
 use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 
@@ -17,10 +20,9 @@ use crate::controller::ControllerParts;
 use crate::lease::{Election, Leadership};
 use crate::metrics::ControllerFamilies;
 use crate::ports::Server;
-use crate::root::Exit;
-use crate::status::{Activity, StatusBoard};
+use crate::status::StatusBoard;
 use crate::testing::{FakeCluster, FakeControlPlane, StoppedClock, input, wants};
-use crate::tree::{TREE, picture};
+use crate::tree::TREE;
 
 mod forbidden;
 mod standby;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use krane_domain::ids::Moment;
+use krane_supervision::actor::Message;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Leadership;
-use crate::actor::{Context, Message};
+use crate::status::Context;
 
 /// What came in between two messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krane_domain::lease::Timing;
-use krane_domain::restart::Backoff;
+use krane_supervision::actor::ShellArguments;
+use krane_supervision::address::Address;
+use krane_supervision::meter::Meter;
+use krane_supervision::restart::Backoff;
+use krane_supervision::supervisor::{
+    ChildSpec, OnExhausted, Restart, Shutdown, Strategy, SupervisorSpec, Surroundings,
+    start_topmost, worker,
+};
 use ractor::ActorCell;
 use tokio::time::Instant;
 
 use super::{Election, Leadership, Lease, Role};
-use crate::actor::ShellArguments;
-use crate::address::Address;
 use crate::chance::Chance;
-use crate::metrics::ActorMetrics;
 use crate::status::StatusBoard;
-use crate::supervisor::{
-    ChildSpec, OnExhausted, Restart, Shutdown, Strategy, SupervisorSpec, Surroundings,
-    start_topmost, worker,
-};
 use crate::testing::{FakeLease, LeaseFault, pass};
 
 const TIMING: Timing = Timing {
@@ -52,7 +52,7 @@ impl Process {
                 behaviour: Lease::new(of_worker.clone(), Some(election.clone())),
                 address: address.clone(),
                 board: on.clone(),
-                metrics: ActorMetrics::default(),
+                meter: Meter::default(),
             }),
             start_timeout: Some(Duration::from_secs(5)),
             shutdown: Shutdown::Stop(crate::tree::LEASE_PATIENCE),
@@ -69,7 +69,7 @@ impl Process {
             children: vec![child],
         };
         let surroundings = Surroundings {
-            board: board.clone(),
+            board: board.actors().clone(),
             seed: 7,
             grace: Duration::from_secs(5),
         };

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use krane_supervision::status::{Activity, ActorStatus, StatusCell};
 use prometheus::Opts;
 use prometheus::core::{Collector, Desc, Describer};
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
 use crate::metrics::label;
-use crate::status::{Activity, ActorStatus, StatusBoard, StatusCell};
+use crate::status::StatusBoard;
 
 /// One metric: its name, its help, and its value for an actor that has it.
 struct Family {
@@ -140,10 +141,10 @@ fn collect(family: &Family, actors: &[Actor]) -> MetricFamily {
 }
 
 fn labels(path: &str, cell: &StatusCell) -> Vec<LabelPair> {
-    let controller = cell.facts().and_then(|facts| facts.controller);
+    let group = cell.facts().and_then(|facts| facts.group);
     let values = [
         ("actor", label(path)),
-        ("controller", controller.map_or("", |it| it.name())),
+        ("controller", group.unwrap_or_default()),
     ];
     let pair = |(name, value): (&str, &str)| {
         let mut pair = LabelPair::default();

@@ -1,10 +1,12 @@
 use std::time::Duration;
 
+use krane_supervision::gate::Gate;
+use krane_supervision::meter::Measure as _;
+use krane_supervision::status::Activity;
 use prometheus::{Registry, TextEncoder};
 
 use super::ActorFamilies;
-use crate::gate::Gate;
-use crate::status::{Activity, StatusBoard};
+use crate::status::StatusBoard;
 use crate::tree::TREE;
 
 const STREAM: &str = "root/deployments/intake/stream";

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt};
 use krane_domain::desired::StreamItem;
+use krane_supervision::address::Own;
 use tokio::time::{Instant, timeout_at};
 
 use super::ReplayMessage;
-use crate::address::Own;
 use crate::ports::{ControlPlane, StreamEvent};
 use crate::store::{QUIET, REPLAY_LIMIT, Store};
 

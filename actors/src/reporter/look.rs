@@ -10,8 +10,8 @@ use krane_domain::kinds::{self, Observation};
 use krane_domain::object::LiveObject;
 
 use super::{Reporter, ReporterMessage, SPREAD, SPREAD_PER_OBJECT, WARNINGS};
-use crate::actor::Context;
 use crate::events::Happening;
+use crate::status::Context;
 use crate::store::Memory;
 
 impl Reporter {

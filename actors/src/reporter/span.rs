@@ -4,7 +4,7 @@ use krane_domain::ids::ObjectKey;
 use tracing::{Span, field};
 
 use super::{Reporter, ReporterMessage};
-use crate::actor::Context;
+use crate::status::Context;
 use crate::traces::StateSpan;
 
 impl Reporter {

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::scheduler::{Call, CallFailure, CallFailureKind, Wish};
+use krane_supervision::address::Address;
 use tokio::sync::oneshot;
 
 use super::watching::{self, Follower};
 use super::{SchedulerDesk, Watching, standby, stopping, unavailable};
-use crate::address::Address;
 use crate::lease::Leadership;
 use crate::reconciler::ReconcilerMessage;
 use crate::status::StatusBoard;

@@ -3,15 +3,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use krane_supervision::actor::ShellArguments;
+use krane_supervision::address::Address;
+use krane_supervision::meter::Meter;
+use krane_supervision::supervisor::{ChildSpec, worker};
+use krane_supervision::testing::{Rig, Top, parking, pause, until};
 use tokio_util::sync::CancellationToken;
 
 use super::ServerActor;
-use crate::actor::ShellArguments;
-use crate::address::Address;
-use crate::metrics::ActorMetrics;
 use crate::ports::Server;
-use crate::supervisor::tests::harness::{Rig, Top, parking, pause, until};
-use crate::supervisor::{ChildSpec, worker};
+use crate::status::StatusBoard;
 
 /// How serving ends.
 #[derive(Clone, Copy)]
@@ -59,7 +60,8 @@ struct Setting {
 }
 
 async fn serving(ways: &'static [Way]) -> Setting {
-    let rig = Rig::new();
+    let board = StatusBoard::new();
+    let rig = Rig::on(board.actors().clone(), 1);
     let (started, stopped) = (Arc::default(), Arc::default());
     let server = Arc::new(Scripted {
         ways,
@@ -67,12 +69,11 @@ async fn serving(ways: &'static [Way]) -> Setting {
         stopped: Arc::clone(&stopped),
     });
     let address = Address::vacant("root/rpc", 8);
-    let board = rig.board.clone();
     let start = worker(move || ShellArguments {
         behaviour: ServerActor::new(server.clone()),
         address: address.clone(),
         board: board.clone(),
-        metrics: ActorMetrics::default(),
+        meter: Meter::default(),
     });
     let top = rig
         .start(parking(vec![ChildSpec {

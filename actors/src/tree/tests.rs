@@ -1,16 +1,21 @@
+mod running;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use krane_domain::ids::Controller;
+use krane_supervision::root::STOP_TIMEOUT;
+use krane_supervision::status::Board;
+use krane_supervision::supervisor::{PrepareFn, Shutdown, StartFn, Surroundings};
+use krane_supervision::tree::{
+    Crew, GRACE, Kind, Node, SupervisorPolicy, TreeError, assemble, picture,
+};
 
 use super::{
-    Crew, Kind, LEASE_PATIENCE, Node, RECONCILER_PATIENCE, REPORTER_PATIENCE, RPC_PATIENCE,
-    SIDE_SERVER_PATIENCE, SupervisorPolicy, TREE, TreeError, assemble, drain, picture,
+    LEASE_PATIENCE, RECONCILER_PATIENCE, REPORTER_PATIENCE, RPC_PATIENCE, SIDE_SERVER_PATIENCE,
+    TREE, drain,
 };
-use crate::root::STOP_TIMEOUT;
-use crate::status::StatusBoard;
-use crate::supervisor::{PrepareFn, Shutdown, StartFn, Surroundings};
 
 const WORKERS: [&str; 24] = [
     "root/lease",
@@ -41,11 +46,11 @@ const WORKERS: [&str; 24] = [
 ];
 
 fn surroundings() -> Surroundings {
-    let board = StatusBoard::new();
+    let board = Board::new();
     Surroundings {
         board,
         seed: 1,
-        grace: super::GRACE,
+        grace: GRACE,
     }
 }
 
@@ -59,7 +64,7 @@ fn crew(paths: &[&str]) -> Crew {
         .fold(Crew::default(), |crew, path| crew.worker(*path, never()));
     Controller::ALL.into_iter().fold(crew, |crew, which| {
         let prepare: PrepareFn = Arc::new(|| Box::pin(async { Ok(()) }));
-        crew.controller(which, prepare, Arc::new(|| {}))
+        crew.group(which.name(), prepare, Arc::new(|| {}))
     })
 }
 
@@ -192,15 +197,15 @@ fn a_controller_that_nobody_prepares_is_named() {
     let error = assemble(&TREE, &crew, &surroundings()).expect_err("nobody prepares it");
     assert_eq!(
         error,
-        TreeError::NoController {
-            controller: Controller::Deployments
+        TreeError::NoGroup {
+            group: Controller::Deployments.name()
         }
     );
 }
 
 #[test]
 fn the_board_knows_every_place_before_anything_runs() {
-    let board = StatusBoard::new();
+    let board = Board::new();
     TREE.declare(&board);
     let workers: BTreeSet<_> = board
         .all()
@@ -212,10 +217,10 @@ fn the_board_knows_every_place_before_anything_runs() {
         .map(|(path, _)| path)
         .collect();
     assert_eq!(workers, WORKERS.map(Arc::from).into());
-    let controller = |path: &str| board.find(path)?.facts()?.controller;
+    let controller = |path: &str| board.find(path)?.facts()?.group;
     assert_eq!(
         controller("root/deployments/intake"),
-        Some(Controller::Deployments)
+        Some(Controller::Deployments.name())
     );
     assert_eq!(controller("root/servers"), None);
 }
@@ -223,14 +228,17 @@ fn the_board_knows_every_place_before_anything_runs() {
 #[test]
 fn a_place_is_found_by_controller_and_name() {
     let (path, capacity) = TREE
-        .place(Controller::Deployments, "stream")
+        .place(Controller::Deployments.name(), "stream")
         .expect("it has a place");
     assert_eq!(&*path, "root/deployments/intake/stream");
     assert_eq!(
         capacity,
         TREE.worker(&path).expect("it is a worker").mailbox
     );
-    assert_eq!(TREE.place(Controller::Deployments, "heartbeat"), None);
+    assert_eq!(
+        TREE.place(Controller::Deployments.name(), "heartbeat"),
+        None
+    );
 }
 
 /// Who waits longer than the tree does is killed each time something is under way.
@@ -262,7 +270,7 @@ fn twenty_failures_in_a_row_spend_all_budgets_up_to_the_controller() {
     let policies = policies(&TREE);
     let controller = policies
         .iter()
-        .find(|it| it.controller.is_some())
+        .find(|it| it.group.is_some())
         .expect("there is one");
     for node in controller.children {
         let Kind::Supervisor(group) = &node.kind else {

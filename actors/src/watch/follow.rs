@@ -12,11 +12,11 @@ use futures::StreamExt;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_supervision::address::Own;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::WatchMessage;
-use crate::address::Own;
 use crate::chance::Chance;
 use crate::outage::ApiServer;
 use crate::ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use krane_actors::status::{Activity, ActorStatus, StatusCell, Timing};
-use krane_actors::supervisor::Strategy;
-use krane_actors::tree::{Kind, Node, TREE};
+use krane_actors::status::controller_of;
+use krane_actors::tree::TREE;
 use krane_domain::ids::Controller;
+use krane_supervision::status::{Activity, ActorStatus, StatusCell, Timing};
+use krane_supervision::supervisor::Strategy;
+use krane_supervision::tree::{Kind, Node};
 use serde::Serialize;
 
 use super::{ControllerView, Epoch, Level, Sources, Stamp, WatchesView};
@@ -153,7 +155,10 @@ impl Walk<'_> {
         let facts = cell.facts();
         let (strategy, begins) = match &node.kind {
             Kind::Worker(_) => (None, None),
-            Kind::Supervisor(policy) => (Some(strategy_name(policy.strategy)), policy.controller),
+            Kind::Supervisor(policy) => (
+                Some(strategy_name(policy.strategy)),
+                controller_of(policy.group.map(|group| group.name)),
+            ),
         };
         let (handling, handling_since) = match &status.activity {
             Activity::Handling { message, since } => (Some(*message), Some(epoch.at(*since))),
@@ -164,7 +169,7 @@ impl Walk<'_> {
             | Activity::Parked { .. }
             | Activity::Stopped => (None, None),
         };
-        let controller = facts.and_then(|facts| facts.controller);
+        let controller = controller_of(facts.and_then(|facts| facts.group));
         let shown = |whose: Option<Controller>| {
             let mut all = self.controllers.iter();
             all.find(|it| whose.is_some_and(|whose| it.name == whose.name()))

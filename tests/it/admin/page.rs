@@ -1,11 +1,11 @@
 //! What the page says, and that it says nothing else.
 
-use krane_actors::cause::Cause;
 use krane_actors::events::Happening;
-use krane_actors::status::{Activity, Failure};
 use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
 use krane_domain::ids::Controller;
 use krane_domain::object::Resource;
+use krane_supervision::cause::Cause;
+use krane_supervision::status::{Activity, Failure};
 
 use super::world::{CANARY, World};
 

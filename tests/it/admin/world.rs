@@ -8,7 +8,6 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
-use krane_actors::address::Address;
 use krane_actors::chance::Chance;
 use krane_actors::events::Happening;
 use krane_actors::operator::Operator;
@@ -32,6 +31,7 @@ use krane_domain::object::Resource;
 use krane_domain::report::{Instance, InstanceStatus, Report};
 use krane_settings::{SecretFiles, SecretSource};
 use krane_sim::cluster::SimCluster;
+use krane_supervision::address::Address;
 use krane_telemetry::{LogLine, LogTail};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
@@ -174,7 +174,7 @@ impl World {
         self.store
             .with(|memory| memory.stream.opened_at = Some(now));
         for (_, cell) in self.board.all() {
-            cell.update(|status| status.activity = krane_actors::status::Activity::Idle);
+            cell.update(|status| status.activity = krane_supervision::status::Activity::Idle);
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use krane_actors::root::RootHandle;
-use krane_actors::status::{Activity, ActorStatus, StatusBoard};
+use krane_actors::status::StatusBoard;
 use krane_domain::ids::Controller;
 use krane_sim::cluster::{Lag, SimClient};
+use krane_supervision::root::RootHandle;
+use krane_supervision::status::{Activity, ActorStatus};
 
 use crate::assembly::{self, Process};
 use crate::kinds::index;

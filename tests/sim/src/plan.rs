@@ -33,7 +33,7 @@ pub enum Fault {
     Message(u64, MessageFault),
     /// To the world, so many milliseconds after the start.
     World(u64, WorldFault),
-    /// To the actor with this number in [`ACTORS`], at a message (see `krane_actors::fault`).
+    /// To the actor with this number in [`ACTORS`], at a message (see `krane_supervision::fault`).
     Actor(usize, ActorFault),
 }
 

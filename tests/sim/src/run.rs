@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fastrand::Rng;
-use krane_actors::root::Exit;
 use krane_domain::ids::Controller;
 use krane_domain::labels;
 use krane_domain::planted::Bug;
 use krane_sim::cluster::{Options, SimCluster};
 use krane_sim::control_plane::SimControlPlane;
 use krane_sim::control_plane::memory::Order;
+use krane_supervision::root::Exit;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -104,7 +104,7 @@ pub(crate) fn keep_planned_panics_quiet() {
     ONCE.call_once(|| {
         let earlier = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if info.payload_as_str() != Some(krane_actors::fault::PLANNED) {
+            if info.payload_as_str() != Some(krane_supervision::fault::PLANNED) {
                 earlier(info);
             }
         }));
@@ -203,7 +203,7 @@ impl Driver {
     #[cfg(debug_assertions)]
     fn plant_actor_faults(&self) {
         use crate::plan::{ACTORS, ActorFault};
-        use krane_actors::fault::Fault as Hook;
+        use krane_supervision::fault::Fault as Hook;
         for fault in &self.plan.faults {
             if let Fault::Actor(which, what) = fault {
                 let (hook, skip) = match *what {

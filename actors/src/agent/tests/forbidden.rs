@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use krane_domain::ids::Controller;
 use krane_domain::object::Resource;
+use krane_supervision::root::Exit;
+use krane_supervision::status::Activity;
 
 use super::{agent, servers, until};
-use crate::root::Exit;
-use crate::status::{Activity, StatusBoard};
+use crate::status::StatusBoard;
 use crate::store::Store;
 use crate::testing::{FakeCluster, FakeControlPlane, input, wants};
 

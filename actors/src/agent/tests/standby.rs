@@ -6,12 +6,12 @@ use std::time::Duration;
 use futures::StreamExt;
 use krane_domain::lease::Timing;
 use krane_domain::scheduler::{Call, CallFailure, CallFailureKind};
+use krane_supervision::root::{Exit, RootHandle};
 
 use super::{agent_that, servers, until};
 use crate::agent::Agent;
 use crate::chance::Chance;
 use crate::lease::{Election, Leadership};
-use crate::root::{Exit, RootHandle};
 use crate::scheduler::{Desk, SchedulerDesk};
 use crate::status::StatusBoard;
 use crate::store::Store;

@@ -7,7 +7,11 @@ use std::time::Duration;
 use krane_domain::desired::State;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
-use krane_domain::restart::Backoff;
+use krane_supervision::restart::Backoff;
+use krane_supervision::supervisor::{
+    ChildSpec, End, OnExhausted, Preparation, Restart, Shutdown, Strategy, SupervisorSpec,
+    Surroundings, start_topmost, supervisor,
+};
 use prometheus::Registry;
 use ractor::ActorCell;
 use tokio::sync::watch::Receiver;
@@ -18,10 +22,6 @@ use crate::metrics::{ActorMetrics, ControllerFamilies};
 use crate::ports::PasswordSource;
 use crate::status::StatusBoard;
 use crate::store::Memory;
-use crate::supervisor::{
-    ChildSpec, End, OnExhausted, Preparation, Restart, Shutdown, Strategy, SupervisorSpec,
-    Surroundings, start_topmost, supervisor,
-};
 use crate::testing::{FakeCluster, FakeControlPlane, Office, StoppedClock};
 
 pub(super) struct World {
@@ -157,7 +157,7 @@ impl World {
 
     async fn boot(&mut self) {
         let surroundings = Surroundings {
-            board: self.board.clone(),
+            board: self.board.actors().clone(),
             seed: 7,
             grace: Duration::from_secs(5),
         };

@@ -8,6 +8,7 @@ use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::deployment::{DeploymentInput, validate};
 use krane_domain::kinds::{Desired, Rules};
 use krane_domain::secrets::{Denial, Unproved};
+use krane_supervision::testing::pause;
 
 use super::scene::{Setting, request};
 use crate::chance::Chance;
@@ -15,7 +16,6 @@ use crate::lease::Leadership;
 use crate::secrets::{Outcome, PodOwnership, Refused, SecretsStatus};
 use crate::status::StatusBoard;
 use crate::store::{QUIET, Store};
-use crate::supervisor::tests::harness::pause;
 
 /// Bytes of waiting states that stop the stream.
 const MAX_BACKLOG: usize = 1_000;

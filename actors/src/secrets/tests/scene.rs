@@ -12,6 +12,11 @@ use krane_domain::object::Metadata;
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::secret::Secret;
 use krane_domain::secrets::{PodIdentity, Review};
+use krane_supervision::actor::ShellArguments;
+use krane_supervision::address::Address;
+use krane_supervision::meter::Meter;
+use krane_supervision::supervisor::{ChildSpec, worker};
+use krane_supervision::testing::{Rig, Top, parking, pause, until};
 use parking_lot::Mutex;
 use prometheus::Registry;
 use serde_json::json;
@@ -20,13 +25,9 @@ use super::super::{
     DecryptRequest, Outcome, PodOwnership, Refused, Secrets, SecretsClient, SecretsDesk,
     SecretsMetrics, SecretsParts,
 };
-use crate::actor::ShellArguments;
-use crate::address::Address;
 use crate::chance::Chance;
-use crate::metrics::ActorMetrics;
 use crate::ports::{Identities, Vault, VaultFailure, VaultFailureKind};
-use crate::supervisor::tests::harness::{Rig, Top, parking, pause, until};
-use crate::supervisor::{ChildSpec, worker};
+use crate::status::StatusBoard;
 
 pub(super) const BLOB: &str = r#"{"secrets":{"A":"Y2lwaGVy","B":"Y2lwaGVy"}}"#;
 /// Base64 of [`BLOB`].
@@ -237,14 +238,15 @@ impl Setting {
             audience: None,
             chance: Chance::new(7),
         };
-        let rig = Rig::new();
+        let board = StatusBoard::new();
+        let rig = Rig::on(board.actors().clone(), 1);
         let address = Address::vacant("root/secrets", 512);
-        let (board, home, counts) = (rig.board.clone(), address.clone(), metrics.clone());
+        let (home, counts) = (address.clone(), metrics.clone());
         let start = worker(move || ShellArguments {
             behaviour: Secrets::new(Some(parts.clone()), ownership.clone(), counts.clone()),
             address: home.clone(),
             board: board.clone(),
-            metrics: ActorMetrics::default(),
+            meter: Meter::default(),
         });
         let child = ChildSpec {
             start,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use fastrand::Rng;
 use krane_actors::chance::Chance;
 use krane_actors::lease::{Election, Leadership};
-use krane_actors::root::RootHandle;
 use krane_actors::status::StatusBoard;
 use krane_actors::store::Store;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
+use krane_supervision::root::RootHandle;
 use parking_lot::Mutex;
 
 use super::fate::Fate;
