@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
-use krane_supervision::actor::{Behaviour, Message, ShellArguments};
+use krane_supervision::actor::{Behaviour, ShellArguments};
 use krane_supervision::address::Address;
+use krane_supervision::message::Message;
 use krane_supervision::meter::Meter;
 use krane_supervision::supervisor::{PrepareFn, ResetFn, StartFn, worker};
 use tokio::task::JoinSet;

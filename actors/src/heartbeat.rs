@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::actor::Behaviour;
+use krane_supervision::cause::ActorError;
+use krane_supervision::message::Message;
 use tokio::task::JoinSet;
 
 use crate::contact::Contact;

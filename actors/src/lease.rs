@@ -12,7 +12,9 @@ use std::sync::Arc;
 pub(crate) use duty::{Duty, OneTimer, Turn};
 use krane_domain::ids::Moment;
 use krane_domain::lease::{Elector, Failure, Move, Record, Timing};
-use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::actor::Behaviour;
+use krane_supervision::cause::ActorError;
+use krane_supervision::message::Message;
 pub use leadership::{Leadership, PermittedWrite, Role, Shown};
 use tokio::task::JoinSet;
 

@@ -11,9 +11,11 @@ use krane_domain::ids::{Controller, Moment, WorkKey};
 use krane_domain::kinds::Password;
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::scheduler::Wish;
-use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::actor::Behaviour;
 use krane_supervision::address::Address;
 use krane_supervision::alarm::Alarm;
+use krane_supervision::cause::ActorError;
+use krane_supervision::message::Message;
 use tokio::task::JoinSet;
 use tracing::{Instrument, field};
 

@@ -11,8 +11,10 @@ use std::time::Duration;
 use krane_domain::desired::State;
 use krane_domain::ids::ObjectKey;
 use krane_domain::replay;
-use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::actor::Behaviour;
 use krane_supervision::address::Address;
+use krane_supervision::cause::ActorError;
+use krane_supervision::message::Message;
 use tokio::task::JoinSet;
 
 use crate::contact::Contact;

@@ -14,8 +14,10 @@ use krane_domain::backlog::AnswerReceipt;
 use krane_domain::brake::Verdict;
 use krane_domain::desired::Change;
 use krane_domain::ids::{Moment, WorkKey};
-use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::actor::Behaviour;
 use krane_supervision::address::Address;
+use krane_supervision::cause::ActorError;
+use krane_supervision::message::Message;
 pub use pass::Finding;
 use tokio::task::JoinSet;
 

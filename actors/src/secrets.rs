@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use krane_domain::secret::Secret;
-use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::actor::Behaviour;
 use krane_supervision::address::{Address, SendError};
+use krane_supervision::cause::ActorError;
+use krane_supervision::message::Message;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 

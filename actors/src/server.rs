@@ -7,8 +7,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use krane_supervision::actor::{ActorError, Behaviour, Message};
-use krane_supervision::cause::Cause;
+use krane_supervision::actor::Behaviour;
+use krane_supervision::cause::{ActorError, Cause};
+use krane_supervision::message::Message;
+
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 

@@ -12,8 +12,10 @@ use futures::{FutureExt, StreamExt};
 use krane_domain::desired::StreamItem;
 use krane_domain::ids::{Moment, ObjectKey};
 use krane_domain::planted::{Bug, is_planted};
-use krane_supervision::actor::{ActorError, Behaviour, Message};
+use krane_supervision::actor::Behaviour;
 use krane_supervision::address::Address;
+use krane_supervision::cause::ActorError;
+use krane_supervision::message::Message;
 use tokio::task::JoinSet;
 
 use crate::contact::Contact;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use krane_domain::ids::Moment;
-use krane_supervision::actor::Message;
+use krane_supervision::message::Message;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Leadership;

@@ -14,40 +14,11 @@ use futures::FutureExt;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef};
 use tokio::time::Instant;
 
-use crate::address::{Address, Own, Residence, sent_now};
-use crate::cause::Cause;
-use crate::gate::Place;
+use crate::address::{Address, Own, Residence};
+use crate::cause::{ActorError, Cause};
+use crate::message::{Envelope, Message};
 use crate::meter::Meter;
 use crate::status::{Activity, Board, Occupancy, StatusCell};
-
-/// A message an actor understands.
-pub trait Message: Send + fmt::Debug + 'static {
-    /// The variant's name in snake case, for status and metrics: a closed set.
-    fn name(&self) -> &'static str;
-}
-
-/// A message on its way: with its place in the mailbox and when it was sent.
-#[derive(Debug)]
-pub struct Envelope<M> {
-    pub(crate) message: M,
-    pub(crate) place: Place,
-    pub(crate) sent: Instant,
-}
-
-impl<M> Envelope<M> {
-    pub(crate) fn new(message: M, place: Place) -> Self {
-        Self {
-            message,
-            place,
-            sent: sent_now(),
-        }
-    }
-}
-
-/// Why a worker gives up; its supervisor restarts it.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ActorError(pub String);
 
 /// A worker: its state, and what it does with a message.
 ///

@@ -10,10 +10,9 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use ractor::ActorRef;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::Instant;
 
-use crate::actor::{Envelope, Message};
 use crate::gate::Gate;
+use crate::message::{Envelope, Message};
 
 /// Where messages for one actor of the tree go, whichever incarnation lives there.
 #[derive(Debug)]
@@ -205,9 +204,4 @@ impl<M: Message> Own<M> {
         // A dead actor needs no message.
         let _ = self.resident.actor.cast(Envelope::new(message, place));
     }
-}
-
-/// When an envelope was sent, for the time it waited.
-pub(crate) fn sent_now() -> Instant {
-    Instant::now()
 }

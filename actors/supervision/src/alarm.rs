@@ -2,8 +2,10 @@
 
 use tokio::task::AbortHandle;
 
-use crate::actor::{Context, Message};
-use crate::status::{Board, Moment};
+use crate::Moment;
+use crate::actor::Context;
+use crate::message::Message;
+use crate::status::Board;
 
 /// The next moment at which an actor wakes itself: at most one timer at a time.
 #[derive(Debug, Default)]

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use ractor::{ActorProcessingErr, SpawnErr};
 
-use crate::actor::ActorError;
+/// Why a worker gives up; its supervisor restarts it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ActorError(pub String);
 
 /// Why an actor went down, or did not come up.
 ///

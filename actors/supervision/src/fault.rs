@@ -4,8 +4,7 @@
 
 use parking_lot::Mutex;
 
-use crate::actor::ActorError;
-use crate::status::Board;
+use crate::cause::ActorError;
 
 /// What a planned panic or failure says.
 pub const PLANNED: &str = "fault hook";
@@ -77,6 +76,11 @@ pub(crate) struct FaultSlot {
 }
 
 impl FaultSlot {
+    /// From now on this plan, in place of one made before.
+    pub(crate) fn plan(&self, plan: FaultPlan) {
+        *self.plan.lock() = Some(plan);
+    }
+
     fn strikes(&self, message: &str) -> Option<Fault> {
         let mut slot = self.plan.lock();
         let plan = slot.as_mut()?;
@@ -122,16 +126,4 @@ impl FaultSlot {
 #[allow(clippy::panic, reason = "the fault that was asked for")]
 fn strike() {
     panic!("{PLANNED}");
-}
-
-impl Board {
-    /// Plans a fault for the actor at `path`, in place of one planned before. Whether the tree
-    /// has such an actor.
-    pub fn inject(&self, path: &str, plan: FaultPlan) -> bool {
-        let cell = self.find(path);
-        if let Some(cell) = &cell {
-            *cell.fault.plan.lock() = Some(plan);
-        }
-        cell.is_some()
-    }
 }

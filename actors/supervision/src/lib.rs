@@ -17,6 +17,7 @@ pub mod cause;
 #[cfg(any(test, debug_assertions))]
 pub mod fault;
 pub mod gate;
+pub mod message;
 pub mod meter;
 pub mod news;
 pub mod restart;
@@ -27,3 +28,6 @@ pub mod supervisor;
 pub mod testing;
 pub mod tree;
 pub mod watchdog;
+
+/// A moment as the time since the tree's board was made.
+pub type Moment = std::time::Duration;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::status::Moment;
+use crate::Moment;
 
 /// Something became of an actor.
 #[derive(Clone, Debug, PartialEq, Eq)]

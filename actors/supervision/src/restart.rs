@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::status::Moment;
+use crate::Moment;
 
 #[cfg(test)]
 mod tests;

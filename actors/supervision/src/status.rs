@@ -14,6 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use tokio::time::Instant;
 
+use crate::Moment;
 use crate::gate::Gate;
 use crate::news::News;
 use crate::status::occupancy::Tenancy;
@@ -24,9 +25,6 @@ mod timing;
 pub(crate) use occupancy::Occupancy;
 use timing::Stopwatch;
 pub use timing::Timing;
-
-/// A moment as the time since the tree's board was made.
-pub type Moment = Duration;
 
 /// What an actor is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -291,5 +289,16 @@ impl Board {
     /// The state at this path, if the tree has it.
     pub fn get(&self, path: &str) -> Option<Arc<ActorStatus>> {
         self.find(path).map(|cell| cell.read())
+    }
+
+    /// Plans a fault for the actor at `path`, in place of one planned before. Whether the tree
+    /// has such an actor.
+    #[cfg(any(test, debug_assertions))]
+    pub fn inject(&self, path: &str, plan: crate::fault::FaultPlan) -> bool {
+        let cell = self.find(path);
+        if let Some(cell) = &cell {
+            cell.fault.plan(plan);
+        }
+        cell.is_some()
     }
 }

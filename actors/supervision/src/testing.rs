@@ -17,9 +17,11 @@ use parking_lot::Mutex;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef};
 use tokio::sync::watch;
 
-use crate::actor::{ActorError, Behaviour, Context, Message, Shell, ShellArguments};
+use crate::actor::{Behaviour, Context, Shell, ShellArguments};
 use crate::address::Address;
-use crate::cause::Cause;
+use crate::cause::{ActorError, Cause};
+use crate::message::Message;
+
 use crate::meter::Meter;
 use crate::restart::Backoff;
 use crate::status::{Activity, ActorStatus, Board, Facts};

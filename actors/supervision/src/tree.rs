@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actor::Message;
 use crate::address::Address;
+use crate::message::Message;
 use crate::status::{Board, Facts};
 use crate::supervisor::{OnExhausted, Restart, Shutdown, Strategy};
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use ractor::ActorCell;
 
+use crate::Moment;
 use crate::cause::Cause;
-use crate::status::Moment;
 use crate::status::{Activity, Board, StatusCell};
 
 #[cfg(test)]

@@ -7,8 +7,10 @@ use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::Alarm;
-use crate::actor::{ActorError, Behaviour, Context, Message, Shell, ShellArguments};
+use crate::actor::{Behaviour, Context, Shell, ShellArguments};
 use crate::address::{Address, Own};
+use crate::cause::ActorError;
+use crate::message::Message;
 use crate::meter::Meter;
 use crate::status::Board;
 

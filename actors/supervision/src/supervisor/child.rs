@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use ractor::{ActorCell, ActorId};
 
+use crate::Moment;
 use crate::cause::Cause;
 use crate::news::{Fate, News};
 use crate::restart::{Backoff, Budget, Streak};
-use crate::status::Moment;
 use crate::status::{Activity, Failure, StatusCell};
 use crate::supervisor::{ChildSpec, Restart};
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::{oneshot, watch};
 
+use crate::Moment;
 use crate::cause::Cause;
 use crate::restart::Budget;
-use crate::status::Moment;
 use crate::status::{Activity, Occupancy, StatusCell};
 use crate::supervisor::child::{Child, Ending, Phase};
 use crate::supervisor::tasks::{Report, Tasks};

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::actor::{ActorError, Behaviour, Context, Message, ShellArguments};
+use crate::actor::{Behaviour, Context, ShellArguments};
 use crate::address::{Address, SendError};
+use crate::cause::ActorError;
+use crate::message::Message;
 use crate::meter::Meter;
 use crate::status::Board;
 use crate::supervisor::{ChildSpec, worker};

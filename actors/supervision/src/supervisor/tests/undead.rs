@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::actor::{ActorError, Behaviour, Context, Message, ShellArguments};
+use crate::actor::{Behaviour, Context, ShellArguments};
 use crate::address::Address;
-use crate::cause::Cause;
+use crate::cause::{ActorError, Cause};
+use crate::message::Message;
+
 use crate::meter::Meter;
 use crate::status::{Activity, Board, Facts};
 use crate::supervisor::{ChildSpec, Strategy, SupervisorSpec, worker};
