@@ -34,8 +34,9 @@ fn module(file: &Path) -> String {
     let parts: Vec<&str> = match parts[..] {
         ["src", ref rest @ ..] => [&["krane"], rest].concat(),
         ["tests", ref rest @ ..] | [_, "tests", ref rest @ ..] => rest.to_vec(),
-        ["actors" | "edge", name, "src", ref rest @ ..] => [&[name], rest].concat(),
-        [name, "src", ref rest @ ..] => [&[name], rest].concat(),
+        ["actors" | "edge", name, "src", ref rest @ ..] | [name, "src", ref rest @ ..] => {
+            [&[name], rest].concat()
+        }
         ref other => other.to_vec(),
     };
     let is_root = |part: &&str| !matches!(*part, "main" | "lib");

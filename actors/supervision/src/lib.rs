@@ -10,6 +10,14 @@
 //! It knows nothing of what the actors do. Restarts follow Erlang's supervisors: budgets of failures, strategies, ordered starts and
 //! stops; one that spent its budget at the top is parked instead of given up.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unchecked_time_subtraction,
+        reason = "in a test an underflow is a failure"
+    )
+)]
+
 pub mod actor;
 pub mod address;
 pub mod alarm;

@@ -6,6 +6,7 @@
     missing_docs,
     clippy::expect_used,
     clippy::panic,
+    clippy::new_without_default,
     reason = "helpers of tests, which may fail them"
 )]
 

@@ -57,7 +57,6 @@ fn lock(port: u16) -> io::Result<Option<File>> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
     use super::*;
 
