@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use krane_actors::ports::{Answer, ControlPlane, Question, RpcFailure, StreamEvent};
 use krane_domain::report::Report;
+use krane_ports::{Answer, ControlPlane, Question, RpcFailure, StreamEvent};
 
 pub use coverage::{Coverage, Obstacle};
 pub use journal::{Entry, Journal, Summary, What};

@@ -7,13 +7,13 @@ mod sample;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use krane_actors::ports::Answer;
 use krane_control_plane::wire::Wire;
 use krane_domain::desired::Change;
 use krane_domain::ids::{Controller, SharedKey};
 use krane_domain::invalid::Invalid;
 use krane_domain::kinds::{self, Desired, Member, Rules};
 use krane_domain::object::{LiveObject, Rendered, Resource};
+use krane_ports::Answer;
 use prost::Message;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

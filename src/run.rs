@@ -14,7 +14,6 @@ use std::time::Duration;
 pub use assembly::{Running, World};
 use krane_actors::agent::AgentError;
 use krane_actors::chance::Chance;
-use krane_actors::ports::Cluster;
 use krane_actors::secrets::SecretsParts;
 use krane_actors::status::StatusBoard;
 use krane_control_plane::EndpointError;
@@ -23,6 +22,7 @@ use krane_kubernetes::{
     AccessError, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, KubeEvents, KubeIdentities,
     KubeLeases, MetadataLister,
 };
+use krane_ports::Cluster;
 use krane_server::bind::Listeners;
 use krane_settings::{Settings, UpgradesMode, WritesMode};
 use krane_supervision::cause::Cause;
@@ -239,7 +239,7 @@ async fn reach(
     let cluster = |_| -> Arc<dyn Cluster> {
         let connection = Arc::clone(&connection);
         let cluster = KubeCluster::new(connection, limits, timeouts);
-        wrap(cluster.led_by(leadership.clone()))
+        wrap(cluster.led_by(Arc::new(leadership.clone())))
     };
     let world = World::new(settings, cluster, rules, seed, &observers)?;
     let leases = Arc::new(KubeLeases::new(Arc::clone(&connection)));

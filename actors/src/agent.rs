@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use krane_domain::ids::Controller;
+use krane_ports::{ControlPlane, Server};
 use krane_supervision::actor::{Behaviour, ShellArguments};
 use krane_supervision::address::Address;
 use krane_supervision::meter::Meter;
@@ -19,7 +20,6 @@ use crate::heartbeat::Heartbeat;
 use crate::lease::{Election, Leadership, Lease};
 use crate::metrics::{ActorFamilies, ActorMetrics, LeaseCollector, StoreCollector};
 use crate::operator::Operator;
-use crate::ports::{ControlPlane, Server};
 use crate::scheduler::Desk;
 use crate::secrets::{
     PodOwnership, Secrets, SecretsClient, SecretsMessage, SecretsMetrics, SecretsParts,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
+use krane_ports::{Clock, Cluster, ControlPlane, PasswordSource};
 use krane_supervision::actor::{Behaviour, ShellArguments};
 use krane_supervision::address::Address;
 use krane_supervision::message::Message;
@@ -21,7 +22,6 @@ use crate::lanes::LaneContext;
 use crate::lease::{Duty, Leadership, OneTimer};
 use crate::metrics::{ActorMetrics, ControllerMetrics};
 use crate::operator::Operator;
-use crate::ports::{Clock, Cluster, ControlPlane, PasswordSource};
 use crate::reconciler::{Reconciler, ReconcilerMessage};
 use crate::replay::{Replay, ReplayMessage};
 use crate::reporter::{Reporter, ReporterMessage};

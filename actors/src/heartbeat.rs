@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use krane_ports::{ControlPlane, RpcFailure};
 use krane_supervision::actor::Behaviour;
 use krane_supervision::cause::ActorError;
 use krane_supervision::message::Message;
@@ -15,7 +16,6 @@ use tokio::task::JoinSet;
 
 use crate::contact::Contact;
 use crate::lease::{Duty, Leadership, OneTimer, Turn};
-use crate::ports::{ControlPlane, RpcFailure};
 use crate::status::{Context, StatusBoard};
 
 /// Time between beats.

@@ -19,6 +19,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use budget::OWN_TIME;
 use futures::FutureExt;
 use krane_domain::backlog::{Outcome, Task, Trouble, TroubleKind};
 use krane_domain::desired::{Change, State};
@@ -27,6 +28,7 @@ use krane_domain::kinds::{self, Desired};
 use krane_domain::object::{LiveObject, ObjectRef, Rendered};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{Clock, Cluster, Deletion, PasswordSource, WEBHOOKS};
 
 use self::budget::{Budget, Overrun};
 use self::repair::Repair;
@@ -34,11 +36,8 @@ use self::shared::Need;
 use crate::events::Happening;
 use crate::lease::Leadership;
 use crate::metrics::ControllerMetrics;
-use crate::ports::{Clock, Cluster, Deletion, PasswordSource, WEBHOOKS};
 use crate::status::StatusBoard;
 use crate::store::Store;
-
-pub use budget::OWN_TIME;
 
 /// The HTTP status of a request that the API server gave up.
 const GATEWAY_TIMEOUT: u16 = 504;

@@ -12,15 +12,15 @@ use std::sync::Arc;
 pub(crate) use duty::{Duty, OneTimer, Turn};
 use krane_domain::ids::Moment;
 use krane_domain::lease::{Elector, Failure, Move, Record, Timing};
+use krane_ports::{LeaseFailure, Leases};
 use krane_supervision::actor::Behaviour;
 use krane_supervision::cause::ActorError;
 use krane_supervision::message::Message;
-pub use leadership::{Leadership, PermittedWrite, Role, Shown};
+pub use leadership::{Leadership, Role, Shown};
 use tokio::task::JoinSet;
 
 use crate::chance::Chance;
 use crate::events::Happening;
-use crate::ports::{LeaseFailure, Leases};
 use crate::status::{Context, StatusBoard};
 use crate::tree;
 

@@ -1,7 +1,7 @@
 //! How krane behaves: a tree of actors over ports.
 //!
 //! No actor sees a Kubernetes client, a gRPC type, a file or a socket; all of these are behind
-//! the traits of [`ports`].
+//! the traits of [`krane_ports`].
 
 #![cfg_attr(
     test,
@@ -24,7 +24,6 @@ pub mod metrics;
 pub mod notices;
 pub mod operator;
 pub mod outage;
-pub mod ports;
 pub mod reconciler;
 pub mod replay;
 pub mod reporter;
@@ -35,7 +34,6 @@ pub mod server;
 pub mod status;
 pub mod store;
 pub mod stream;
-pub mod traces;
 pub mod tree;
 pub mod watch;
 

@@ -17,17 +17,15 @@ use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::kinds;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{EventSink, Notice};
+use ledger::{Ledger, Next};
+use reason::{About, Said, said};
 use tokio::task::JoinSet;
 
 use crate::events::Event;
 use crate::lease::Leadership;
-use crate::ports::EventSink;
 use crate::status::StatusBoard;
 use crate::store::Store;
-
-use ledger::{Ledger, Next};
-pub use reason::Reason;
-use reason::{About, Said, said};
 
 /// Between two looks at what happened.
 const PACE: Duration = Duration::from_secs(1);
@@ -35,21 +33,6 @@ const PACE: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Of deletions that are held, so many are told on their objects; the page has all.
 const HELD_TOLD: usize = 20;
-
-/// One Event to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// What it is about: of two things that are told on one namespace each is told.
-    pub subject: Arc<str>,
-    /// The object it is about …
-    pub regarding: ObjectRef,
-    /// … if it exists, which one.
-    pub uid: Option<Arc<str>>,
-    /// What kind of thing happened.
-    pub reason: Reason,
-    /// The sentence, with what to do about it. Never secret content.
-    pub note: String,
-}
 
 /// What Events are made with.
 pub struct NoticeParts {

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::labels;
 use krane_domain::refusal::Refusal;
+use krane_ports::Cluster;
 use krane_supervision::address::Address;
 
 use crate::events::Happening;
 use crate::lease::Leadership;
-use crate::ports::Cluster;
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::resync::ResyncMessage;
 use crate::status::StatusBoard;

@@ -11,6 +11,7 @@ use krane_domain::ids::{Controller, Moment, WorkKey};
 use krane_domain::kinds::Password;
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::scheduler::Wish;
+use krane_ports::StateSpan;
 use krane_supervision::actor::Behaviour;
 use krane_supervision::address::Address;
 use krane_supervision::alarm::Alarm;
@@ -26,7 +27,6 @@ use crate::reporter::ReporterMessage;
 use crate::scheduler;
 use crate::status::{Context, StatusBoard};
 use crate::store::CallAnswer;
-use crate::traces::StateSpan;
 use crate::tree;
 
 /// Chores that need no exact moment.

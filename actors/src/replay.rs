@@ -11,6 +11,7 @@ use std::time::Duration;
 use krane_domain::desired::State;
 use krane_domain::ids::ObjectKey;
 use krane_domain::replay;
+use krane_ports::ControlPlane;
 use krane_supervision::actor::Behaviour;
 use krane_supervision::address::Address;
 use krane_supervision::cause::ActorError;
@@ -19,7 +20,6 @@ use tokio::task::JoinSet;
 
 use crate::contact::Contact;
 use crate::lease::{Duty, OneTimer, Turn};
-use crate::ports::ControlPlane;
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::status::{Context, StatusBoard};
 use crate::store::Store;

@@ -4,12 +4,12 @@
 //! the limits. Never keeps an answer: each request is proved anew. Lost when it dies: requests
 //! under way; their callers are told to try again.
 
-use core::net::IpAddr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use krane_domain::secret::Secret;
+use krane_ports::{DecryptRequest, Identities, Refused, SecretsDesk, Vault};
 use krane_supervision::actor::Behaviour;
 use krane_supervision::address::{Address, SendError};
 use krane_supervision::cause::ActorError;
@@ -18,7 +18,6 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::chance::Chance;
-use crate::ports::{Identities, Vault};
 use crate::status::{Context, StatusBoard};
 
 mod answer;
@@ -33,33 +32,11 @@ mod tests;
 use answer::Desk;
 use limits::Limits;
 pub use metrics::SecretsMetrics;
-pub use outcome::{Outcome, Refused};
+pub use outcome::Outcome;
 pub use ownership::{PodOwnership, SecretsStatus};
 
 /// Requests under way at once.
 const MOST_AT_ONCE: usize = 512;
-
-/// A pod's request for its secrets, as it came in.
-#[derive(Debug)]
-pub struct DecryptRequest {
-    /// JSON of a `ctrl.v1.SecretsConfig`; may be empty.
-    pub blob: Vec<u8>,
-    /// The environment that the caller says it is of.
-    pub environment_id: String,
-    /// The deployment that the caller says it is of.
-    pub deployment_id: String,
-    /// The caller's ServiceAccount token.
-    pub token: Secret,
-    /// Where the request came from, for the limit on each sender.
-    pub peer: Option<IpAddr>,
-}
-
-/// Who answers such requests.
-#[async_trait]
-pub trait SecretsDesk: Send + Sync + 'static {
-    /// All secrets of the blob, by name, or none at all.
-    async fn decrypt(&self, request: DecryptRequest) -> Result<BTreeMap<String, Secret>, Refused>;
-}
 
 /// What answering takes. There is none without a vault.
 #[derive(Clone)]

@@ -7,14 +7,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
+use krane_ports::Server;
 use krane_supervision::actor::Behaviour;
 use krane_supervision::cause::{ActorError, Cause};
 use krane_supervision::message::Message;
-
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::ports::Server;
 use crate::status::{Context, StatusBoard};
 
 #[cfg(test)]

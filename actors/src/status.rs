@@ -6,12 +6,12 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use krane_domain::ids::{Controller, Moment};
+use krane_ports::Traces;
 use krane_supervision::news::{Fate, News};
 use krane_supervision::status::Board;
 
 use crate::events::{Events, Happening};
 use crate::outage::ApiServer;
-use crate::traces::Traces;
 
 /// What an actor of krane knows about its own place in the tree.
 pub type Context<M> = krane_supervision::actor::Context<M, StatusBoard>;

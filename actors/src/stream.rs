@@ -12,6 +12,8 @@ use futures::{FutureExt, StreamExt};
 use krane_domain::desired::StreamItem;
 use krane_domain::ids::{Moment, ObjectKey};
 use krane_domain::planted::{Bug, is_planted};
+use krane_ports::StateSpan;
+use krane_ports::{ControlPlane, StreamEnd, StreamEvent};
 use krane_supervision::actor::Behaviour;
 use krane_supervision::address::Address;
 use krane_supervision::cause::ActorError;
@@ -22,11 +24,9 @@ use crate::contact::Contact;
 use crate::events::Happening;
 use crate::lease::{Duty, Leadership, OneTimer, Turn};
 use crate::metrics::ControllerMetrics;
-use crate::ports::{ControlPlane, StreamEnd, StreamEvent};
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::status::{Context, StatusBoard};
 use crate::store::Store;
-use crate::traces::StateSpan;
 
 /// Shortest wait before a connect after the first …
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);

@@ -19,7 +19,7 @@ use krane_domain::kinds::deployment::{self, DeploymentInput};
 use krane_domain::kinds::sentinel::{self, SentinelInput};
 use krane_domain::kinds::{Desired, Rules};
 
-use crate::ports::Clock;
+use krane_ports::Clock;
 
 /// Lets virtual time pass.
 #[expect(

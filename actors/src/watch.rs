@@ -14,6 +14,7 @@ pub use first::first_lists;
 use futures::FutureExt;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::Resource;
+use krane_ports::{Cluster, Item, Listed};
 use krane_supervision::actor::Behaviour;
 use krane_supervision::address::Address;
 use krane_supervision::cause::ActorError;
@@ -24,7 +25,6 @@ pub(crate) use words::permission;
 
 use crate::metrics::ControllerMetrics;
 use crate::outage;
-use crate::ports::{Cluster, Item, Listed};
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::reporter::ReporterMessage;
 use crate::status::{Context, StatusBoard};

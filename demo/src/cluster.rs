@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_actors::ports::{Clock, Cluster, Identities};
 use krane_domain::labels::HOLD_ANNOTATION;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::secret::Secret;
+use krane_ports::{Clock, Cluster, Identities};
 use krane_sim::cluster::{Admin, Options, Pace, Patch, SimClient, SimCluster, TokenIssuer};
 use krane_sim::hooks::{Side, Verdict};
 use parking_lot::Mutex;

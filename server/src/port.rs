@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use krane_actors::scheduler::SchedulerDesk;
-use krane_actors::secrets::SecretsDesk;
+use krane_ports::SchedulerDesk;
+use krane_ports::SecretsDesk;
 use krane_settings::SecretSource;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;

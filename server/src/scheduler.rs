@@ -15,9 +15,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response as HttpResponse;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use krane_actors::scheduler::SchedulerDesk;
 use krane_domain::scheduler::{Call, CallFailure, CallFailureKind};
 use krane_domain::words;
+use krane_ports::SchedulerDesk;
 use krane_proto::krane::v1::scheduler_service_server::{SchedulerService, SchedulerServiceServer};
 use krane_proto::krane::v1::{
     ApplyDeploymentRequest, ApplyDeploymentResponse, ApplySentinelRequest, ApplySentinelResponse,

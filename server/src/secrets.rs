@@ -6,8 +6,8 @@ mod tests;
 use std::sync::Arc;
 
 use axum::Router;
-use krane_actors::secrets::{DecryptRequest, Refused, SecretsDesk};
 use krane_domain::secret::Secret;
+use krane_ports::{DecryptRequest, Refused, SecretsDesk};
 use krane_proto::krane::v1::secrets_service_server::{SecretsService, SecretsServiceServer};
 use krane_proto::krane::v1::{DecryptSecretsBlobRequest, DecryptSecretsBlobResponse};
 use tonic::{Code, Request, Response, Status};

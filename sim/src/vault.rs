@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use krane_actors::ports::{Vault, VaultFailure, VaultFailureKind};
 use krane_domain::secret::Secret;
+use krane_ports::{Vault, VaultFailure, VaultFailureKind};
 use parking_lot::Mutex;
 
 use crate::hooks::{Hooks, Op};

@@ -8,10 +8,10 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use krane_actors::ports::{ControlPlane as _, Question, RpcFailureKind, StreamEvent};
 use krane_domain::desired::{Change, State, StreamItem};
 use krane_domain::ids::ObjectKey;
 use krane_domain::report::Report;
+use krane_ports::{ControlPlane as _, Question, RpcFailureKind, StreamEvent};
 use krane_sim::control_plane::SimControlPlane;
 use krane_sim::control_plane::memory::{CALL_LIMIT, Call, OPEN_AFTER, Order, Reply};
 use krane_sim::hooks::{Side, Verdict};

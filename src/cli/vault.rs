@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::{Arg, Args, Subcommand};
-use krane_actors::ports::VaultFailure;
 use krane_domain::words::chain;
+use krane_ports::VaultFailure;
 use krane_settings::{self as settings, KEYS, LoadInput, Loaded, SecretSource, Url};
 use krane_vault::{
     EmbeddedTiming, EmbeddedVault, RemoteTiming, RemoteVault, Survey, VaultSetupError,

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use krane_actors::ports::{Cluster, Deletion, Item, Listed, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{Cluster, Deletion, Item, Listed, WatchEvent};
 use serde_json::json;
 
 use super::journal::{Journal, What, differing};

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use krane_actors::ports::Item;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{LiveObject, ObjectRef, Resource};
+use krane_ports::Item;
 use parking_lot::Mutex;
 
 /// Shared by all controllers: what one would make another one looks at.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
-use krane_actors::ports::{Cluster, Deletion, Item, Listed, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::labels;
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{Cluster, Deletion, Item, Listed, WatchEvent};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! What was seen, judged. Pure: moments and facts are passed in.
 
 use jiff::fmt::rfc2822;
-use krane_actors::ports::RpcFailure;
 use krane_control_plane::Handshake;
 use krane_control_plane::reach::{Certificate, Reach, TlsProblem};
+use krane_ports::RpcFailure;
 
 use super::findings::{Finding, Group};
 

@@ -103,7 +103,6 @@ mod tests {
     use http::Request;
     use http_body_util::BodyExt;
     use krane_actors::chance::Chance;
-    use krane_actors::ports::{Cluster, Deletion, Listed, StreamEnd, WatchEvent};
     use krane_actors::status::StatusBoard;
     use krane_actors::store::BrokenWatch;
     use krane_actors::watch::first_lists;
@@ -111,6 +110,7 @@ mod tests {
     use krane_domain::kinds::{Rules, WatchSpec};
     use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
     use krane_domain::refusal::{Refusal, RefusalClass};
+    use krane_ports::{Cluster, Deletion, Listed, StreamEnd, WatchEvent};
     use krane_supervision::status::Board;
     use tower::ServiceExt;
 

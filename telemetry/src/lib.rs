@@ -16,7 +16,7 @@ use std::io::IsTerminal;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use krane_actors::traces::Traces;
+use krane_ports::Traces;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tokio::task::JoinSet;

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_actors::traces::{StateSpan, Traces};
 use krane_domain::trace::TraceContext;
+use krane_ports::{StateSpan, Traces};
 use krane_settings::{Settings, Tracing};
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId,

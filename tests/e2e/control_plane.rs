@@ -15,15 +15,13 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream::BoxStream;
-use krane_actors::ports::{
-    Answer, ControlPlane as _, Question, RpcFailureKind, StreamEnd, StreamEvent,
-};
 use krane_control_plane::wire::Wire;
 use krane_control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing};
 use krane_domain::desired::{Change, State, StreamItem};
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::Rules;
 use krane_domain::report::Report;
+use krane_ports::{Answer, ControlPlane as _, Question, RpcFailureKind, StreamEnd, StreamEvent};
 use krane_proto::ctrl::v1::{ApplyDeployment, DeleteDeployment, DeploymentState, deployment_state};
 use prost::Message as _;
 use secrecy::SecretString;

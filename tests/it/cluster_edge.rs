@@ -21,13 +21,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::HeaderValue;
-use krane_actors::ports::Item;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_kubernetes::{
     ApiObserver, CallLimits, CallTimeouts, KubeAccess, KubeCluster, KubeConnection, Liveness,
     RequestDone,
 };
+use krane_ports::Item;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -21,13 +21,13 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use krane_actors::ports::{ControlPlane as _, Question, StreamEnd, StreamEvent};
 use krane_control_plane::wire::Wire;
 use krane_control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing};
 use krane_domain::desired::{State, StreamItem};
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::Rules;
 use krane_domain::report::{Instance, InstanceStatus, Report};
+use krane_ports::{ControlPlane as _, Question, StreamEnd, StreamEvent};
 use krane_proto::ctrl::v1::{DeleteDeployment, DeploymentState, deployment_state};
 use prost::Message as _;
 use secrecy::SecretString;

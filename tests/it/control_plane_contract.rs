@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use krane_actors::ports::{Answer, Question, RpcFailureKind, StreamEvent};
 use krane_domain::desired::{Change, State, StreamItem};
 use krane_domain::ids::Controller;
+use krane_ports::{Answer, Question, RpcFailureKind, StreamEvent};
 
 use worlds::{Call, Grpc, Memory, World};
 

@@ -19,9 +19,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use krane_actors::scheduler::SchedulerDesk;
-use krane_actors::secrets::{DecryptRequest, Refused, SecretsDesk};
 use krane_domain::secret::Secret;
+use krane_ports::SchedulerDesk;
+use krane_ports::{DecryptRequest, Refused, SecretsDesk};
 use krane_proto::krane::v1::DecryptSecretsBlobRequest;
 use krane_proto::krane::v1::secrets_service_client::SecretsServiceClient;
 use krane_server::calls::CallFamilies;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use krane_actors::ports::{Vault as _, VaultFailureKind};
+use krane_ports::{Vault as _, VaultFailureKind};
 use krane_settings::SecretSource;
 use krane_testcontract::vault_contract;
 use krane_testcontract::vaults::{Owner, World};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use krane_actors::ports::{Vault as _, VaultFailureKind};
+use krane_ports::{Vault as _, VaultFailureKind};
 use krane_settings::{LoadInput, Loaded, Settings, Vault};
 use krane_testcontract::vault_contract;
 use krane_testcontract::vaults::seal::SealingKey;

@@ -14,7 +14,7 @@ use krane_domain::refusal::Refusal;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use crate::ports::{Cluster, Deletion, LONGEST_CALL, Listed, WatchEvent};
+use krane_ports::{Cluster, Deletion, LONGEST_CALL, Listed, WatchEvent};
 
 /// What a lane may take apart from its calls.
 pub const OWN_TIME: Duration = Duration::from_secs(30);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use krane_domain::ids::ObjectKey;
 use krane_domain::kinds;
 use krane_domain::object::{ObjectRef, Resource};
+use krane_ports::Deletion;
 
 use super::{LaneContext, Stop, write_refused, writing};
-use crate::ports::Deletion;
 
 /// At least this long between two pods of one workload.
 const PACE: Duration = Duration::from_secs(10);

@@ -8,10 +8,10 @@ use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::view;
+use krane_ports::Deletion;
 
 use super::repair::Repair;
 use super::{LaneContext, Settlement, Stop, refused, words, write_refused, writing_of};
-use crate::ports::Deletion;
 
 /// Whether the view was shown to be stale. A server that asks for time gets it first (D49).
 fn is_stale(refusal: &Refusal) -> bool {

@@ -6,9 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use krane_domain::ids::Moment;
 use krane_domain::lease::{Elector, Tenure};
 use krane_domain::planted::{Bug, is_planted};
+use krane_ports::{WriteAccess, WritePermit};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -165,11 +167,12 @@ impl Leadership {
     }
 
     /// Lets a write start now, if it may.
-    pub fn permit(&self) -> Option<PermittedWrite> {
+    fn let_go(&self) -> Option<PermittedWrite> {
         let Some(shared) = &self.shared else {
             return Some(PermittedWrite {
-                shared: None,
+                leadership: self.clone(),
                 term: Some(ALWAYS),
+                is_open: true,
             });
         };
         let mut writes = shared.writes.lock();
@@ -178,13 +181,11 @@ impl Leadership {
             return None;
         }
         writes.under_way += 1;
-        let shared = Some(Arc::clone(shared));
-        Some(PermittedWrite { shared, term })
-    }
-
-    /// Waits until the term is over in which a write was let go.
-    pub async fn ended(&self, write: &PermittedWrite) {
-        self.turned(write.term).await;
+        Some(PermittedWrite {
+            leadership: self.clone(),
+            term,
+            is_open: true,
+        })
     }
 
     /// Waits until the term is another one than `known`, or over.
@@ -275,17 +276,29 @@ impl Leadership {
     }
 }
 
-/// A write that was let go. Dropped without an answer, it may still take effect some time.
-#[derive(Debug)]
-pub struct PermittedWrite {
-    shared: Option<Arc<Shared>>,
-    term: Option<u64>,
+impl WriteAccess for Leadership {
+    fn permit(&self) -> Option<Box<dyn WritePermit>> {
+        Some(Box::new(self.let_go()?))
+    }
 }
 
-impl PermittedWrite {
-    /// The API server has answered.
-    pub fn answered(mut self) {
-        if let Some(shared) = self.shared.take() {
+/// A write that was let go.
+#[derive(Debug)]
+struct PermittedWrite {
+    leadership: Leadership,
+    term: Option<u64>,
+    is_open: bool,
+}
+
+#[async_trait]
+impl WritePermit for PermittedWrite {
+    async fn ended(&self) {
+        self.leadership.turned(self.term).await;
+    }
+
+    fn answered(mut self: Box<Self>) {
+        self.is_open = false;
+        if let Some(shared) = &self.leadership.shared {
             shared.writes.lock().under_way -= 1;
         }
     }
@@ -293,7 +306,7 @@ impl PermittedWrite {
 
 impl Drop for PermittedWrite {
     fn drop(&mut self) {
-        if let Some(shared) = self.shared.take() {
+        if let Some(shared) = self.leadership.shared.as_ref().filter(|_| self.is_open) {
             let now = shared.board.now();
             let mut writes = shared.writes.lock();
             writes.under_way -= 1;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krane_domain::lease::Timing;
+use krane_ports::WriteAccess as _;
 use krane_supervision::actor::ShellArguments;
 use krane_supervision::address::Address;
 use krane_supervision::meter::Meter;

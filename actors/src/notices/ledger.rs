@@ -1,12 +1,11 @@
 //! What was told about which object and how often it happened since. Pure, bounded.
 
+use krane_ports::{Notice, Reason};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use krane_domain::ids::{Controller, Moment};
-
-use super::{Notice, Reason};
 
 /// The same about one object is said once in this time …
 pub(super) const WINDOW: Duration = Duration::from_secs(300);

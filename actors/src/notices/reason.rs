@@ -2,86 +2,9 @@
 
 use krane_domain::backlog::TroubleKind;
 use krane_domain::ids::WorkKey;
+use krane_ports::Reason;
 
 use crate::events::Happening;
-
-/// Why an Event is made: a closed set, in the style of Kubernetes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
-    /// An apply failed and is tried again soon.
-    ApplyFailed,
-    /// Permissions, admission or a foreign object stand in the way.
-    ApplyRefused,
-    /// The state is at fault and set aside.
-    Quarantined,
-    /// A person put the object on hold.
-    OnHold,
-    /// It is as wanted again.
-    Recovered,
-    /// Its pods cannot start.
-    PodsCannotStart,
-    /// The control plane does not know it, and it is not deleted.
-    DeleteHeld,
-    /// A person allowed deletions that were held.
-    DeletesAllowed,
-    /// A person asked for something else.
-    Asked,
-}
-
-impl Reason {
-    /// The word in the Event.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ApplyFailed => "ApplyFailed",
-            Self::ApplyRefused => "ApplyRefused",
-            Self::Quarantined => "Quarantined",
-            Self::OnHold => "OnHold",
-            Self::Recovered => "Recovered",
-            Self::PodsCannotStart => "PodsCannotStart",
-            Self::DeleteHeld => "DeleteHeld",
-            Self::DeletesAllowed => "DeletesAllowed",
-            Self::Asked => "Asked",
-        }
-    }
-
-    /// What krane was about to do, or did.
-    pub const fn action(self) -> &'static str {
-        match self {
-            Self::ApplyFailed
-            | Self::ApplyRefused
-            | Self::Quarantined
-            | Self::OnHold
-            | Self::Recovered => "Apply",
-            Self::PodsCannotStart => "Observe",
-            Self::DeleteHeld | Self::DeletesAllowed => "Delete",
-            Self::Asked => "Operate",
-        }
-    }
-
-    /// Whether somebody should look.
-    pub const fn is_warning(self) -> bool {
-        match self {
-            Self::ApplyFailed
-            | Self::ApplyRefused
-            | Self::Quarantined
-            | Self::PodsCannotStart
-            | Self::DeleteHeld => true,
-            Self::OnHold | Self::Recovered | Self::DeletesAllowed | Self::Asked => false,
-        }
-    }
-
-    /// Whether it tells how an apply went: the next one of these makes it untrue.
-    pub(super) const fn is_of_apply(self) -> bool {
-        match self {
-            Self::ApplyFailed
-            | Self::ApplyRefused
-            | Self::Quarantined
-            | Self::OnHold
-            | Self::Recovered => true,
-            Self::PodsCannotStart | Self::DeleteHeld | Self::DeletesAllowed | Self::Asked => false,
-        }
-    }
-}
 
 /// What something is told about.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use krane_domain::ids::{Controller, ObjectKey, WorkKey};
 use krane_domain::kinds::Rules;
 use krane_domain::object::{LiveObject, ObjectRef, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{EventSink, Item, Notice, Reason};
 use parking_lot::Mutex;
 
-use super::{Notice, NoticeParts, Notices, Reason};
+use super::{NoticeParts, Notices};
 use crate::chance::Chance;
 use crate::events::Happening;
 use crate::lease::Leadership;
-use crate::ports::{EventSink, Item};
 use crate::status::StatusBoard;
 use crate::store::Store;
 use crate::testing::pass;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt};
 use krane_domain::desired::StreamItem;
+use krane_ports::{ControlPlane, StreamEvent};
 use krane_supervision::address::Own;
 use tokio::time::{Instant, timeout_at};
 
 use super::ReplayMessage;
-use crate::ports::{ControlPlane, StreamEvent};
 use crate::store::{QUIET, REPLAY_LIMIT, Store};
 
 /// Reads from version 0 until `newest` is reached, nothing comes for 10 s, or 5 min are over.

@@ -1,11 +1,11 @@
 //! The spans of reports.
 
 use krane_domain::ids::ObjectKey;
+use krane_ports::StateSpan;
 use tracing::{Span, field};
 
 use super::{Reporter, ReporterMessage};
 use crate::status::Context;
-use crate::traces::StateSpan;
 
 impl Reporter {
     /// The span of a report that may tell of a state that was just brought about; other reports

@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures::{FutureExt, StreamExt};
 use krane_domain::ids::{Moment, ObjectKey};
 use krane_domain::planted::{Bug, is_planted};
+use krane_ports::{Answer, ControlPlane, Question, RpcFailureKind};
 use krane_supervision::address::Own;
 
 use super::ResyncMessage;
 use crate::contact::Contact;
-use crate::ports::{Answer, ControlPlane, Question, RpcFailureKind};
 use crate::status::StatusBoard;
 use crate::store::Store;
 

@@ -1,5 +1,6 @@
 //! Hands calls to the reconcilers, and followers to the stores.
 
+use krane_ports::{SchedulerDesk, Watching};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use krane_supervision::address::Address;
 use tokio::sync::oneshot;
 
 use super::watching::{self, Follower};
-use super::{SchedulerDesk, Watching, standby, stopping, unavailable};
+use super::{standby, stopping, unavailable};
 use crate::lease::Leadership;
 use crate::reconciler::ReconcilerMessage;
 use crate::status::StatusBoard;

@@ -14,15 +14,15 @@ use krane_domain::secrets::{
     Claim, Denial, Identity, Ownership, PodIdentity, Unproved, identify, is_same_pod, parse_blob,
     prove,
 };
+use krane_ports::{DecryptRequest, Refused, VaultFailure, VaultFailureKind};
 use tokio::time::{Instant, timeout};
 
+use super::SecretsParts;
 use super::dependency::Dependency;
 use super::limits::Limits;
 use super::metrics::SecretsMetrics;
-use super::outcome::{Outcome, Refused};
+use super::outcome::Outcome;
 use super::ownership::PodOwnership;
-use super::{DecryptRequest, SecretsParts};
-use crate::ports::{VaultFailure, VaultFailureKind};
 use crate::status::StatusBoard;
 
 /// The whole answer; the client in a pod waits for 30 s.

@@ -1,19 +1,7 @@
 //! How a request for secrets ended: precise for operators, the same few codes for callers.
 
 use krane_domain::secrets::Denial;
-
-/// Why there are no secrets in the answer: all that a caller may know (D29).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refused {
-    /// The token proves nothing, or something else than the request says.
-    Unauthenticated,
-    /// Too many requests, of this caller or of all.
-    ResourceExhausted,
-    /// Something that krane needs for the answer is not well; another try may succeed.
-    Unavailable,
-    /// The request can not be answered, however often it is sent.
-    Internal,
-}
+use krane_ports::Refused;
 
 /// How a request ended, for log and metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use krane_domain::secret::Secret;
 use krane_domain::secrets::Denial;
+use krane_ports::{DecryptRequest, Refused, SecretsDesk, VaultFailureKind};
 use krane_supervision::testing::pause;
 use tokio::time::Instant;
 
 use self::scene::{Script, Setting, Way, request};
-use super::{DecryptRequest, Outcome, Refused, SecretsDesk};
-use crate::ports::VaultFailureKind;
+use super::Outcome;
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_gets_all_of_its_secrets_from_the_key_ring_of_its_environment() {

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use krane_ports::Server;
 use krane_supervision::actor::ShellArguments;
 use krane_supervision::address::Address;
 use krane_supervision::meter::Meter;
@@ -11,7 +12,6 @@ use krane_supervision::testing::{Rig, Top, parking, pause, until};
 use tokio_util::sync::CancellationToken;
 
 use super::ServerActor;
-use crate::ports::Server;
 use crate::status::StatusBoard;
 
 /// How serving ends.

@@ -43,7 +43,7 @@ pub struct StreamMemory {
     /// Whether krane itself reads it.
     pub(super) reading: StreamReading,
     /// How it last ended, or could not be opened …
-    pub last_end: Option<crate::ports::StreamEnd>,
+    pub last_end: Option<krane_ports::StreamEnd>,
     /// … and when.
     pub ended_at: Option<Moment>,
     /// Whether it has been open since then, so that the end is no reason any more.

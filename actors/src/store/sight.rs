@@ -6,9 +6,9 @@ use std::time::Duration;
 use krane_domain::ids::{Moment, ObjectKey, WorkKey};
 use krane_domain::object::Resource;
 use krane_domain::view::Effects;
+use krane_ports::{Item, Listed};
 
 use super::{BrokenWatch, Memory, WatchFailure};
-use crate::ports::{Item, Listed};
 
 /// A first list this old is made again: its version may be one that no watch can begin at.
 const STALE: Duration = Duration::from_mins(5);

@@ -6,10 +6,10 @@ use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::Rules;
 use krane_domain::labels;
 use krane_domain::object::{LiveObject, ObjectRef};
+use krane_ports::Item;
 
 use super::Store;
 use crate::chance::Chance;
-use crate::ports::Item;
 
 fn seen(controller: Controller) -> usize {
     let store = Store::new(controller, Rules::default(), 1 << 20, Chance::new(7));

@@ -18,6 +18,7 @@ use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
 use krane_domain::pod::{PodDigest, PodPhase};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{Cluster, Deletion, Item, Listed, WatchEnd, WatchEvent};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -25,7 +26,6 @@ use tokio::time::Instant;
 pub(crate) use self::faults::{forbidden, unavailable};
 pub(crate) use self::views::Past;
 use self::views::Sight;
-use crate::ports::{Cluster, Deletion, Item, Listed, WatchEnd, WatchEvent};
 
 /// A call the cluster took.
 #[derive(Clone, Debug, PartialEq, Eq)]

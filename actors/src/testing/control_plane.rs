@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::ports::{
+use krane_ports::{
     Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEnd, StreamEvent,
 };
 

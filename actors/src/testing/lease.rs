@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use krane_domain::lease::{Claim, Elector, Failure, Record, Timing};
+use krane_ports::{LeaseFailure, Leases};
 use parking_lot::Mutex;
 
 use crate::lease::Leadership;
-use crate::ports::{LeaseFailure, Leases};
 use crate::status::StatusBoard;
 
 /// What happens to the requests of one process.

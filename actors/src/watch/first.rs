@@ -3,11 +3,11 @@
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use krane_domain::refusal::RefusalClass;
+use krane_ports::Cluster;
 
 use super::follow::{failure, pause};
 use super::words::tell_forbidden;
 use crate::outage;
-use crate::ports::Cluster;
 use crate::status::StatusBoard;
 use crate::store::Store;
 

@@ -12,6 +12,7 @@ use futures::StreamExt;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
 use krane_supervision::address::Own;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -19,7 +20,6 @@ use tokio::time::Instant;
 use super::WatchMessage;
 use crate::chance::Chance;
 use crate::outage::ApiServer;
-use crate::ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
 use crate::store::WatchFailure;
 
 /// A watch without any event or bookmark for this long is dead: the server ends each after 80 s

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::InvalidHeaderValue;
-use krane_actors::ports::{RpcFailure, RpcFailureKind, StreamEnd};
 use krane_domain::words::{chain, cut, described};
+use krane_ports::{RpcFailure, RpcFailureKind, StreamEnd};
 use krane_proto::codes;
 use secrecy::{ExposeSecret as _, SecretString};
 use tonic::{Code, Status};

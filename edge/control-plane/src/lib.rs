@@ -23,11 +23,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use krane_actors::ports::{
-    Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEvent,
-};
 use krane_domain::ids::ObjectKey;
 use krane_domain::report::Report;
+use krane_ports::{Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEvent};
 use secrecy::SecretString;
 use tonic::Code;
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, Either, select};
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt as _, StreamExt as _};
-use krane_actors::ports::{StreamEnd, StreamEvent};
+use krane_ports::{StreamEnd, StreamEvent};
 use krane_proto::raw::RawCodec;
 use tokio::sync::watch;
 use tonic::Request;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use http::Response;
-use krane_actors::lease::Leadership;
 use krane_domain::refusal::Refusal;
+use krane_ports::WriteAccess;
 use kube::client::Body;
 use tokio::time::{Instant, timeout};
 
@@ -23,7 +23,8 @@ pub struct KubeCalls {
     timeouts: CallTimeouts,
     reads: ReadLimits,
     slots: Slots,
-    leadership: Leadership,
+    /// Without one this process may always write.
+    access: Option<Arc<dyn WriteAccess>>,
 }
 
 impl KubeCalls {
@@ -38,13 +39,14 @@ impl KubeCalls {
             timeouts,
             reads: ReadLimits::default(),
             slots: Slots::new(limits),
-            leadership: Leadership::default(),
+            access: None,
         }
     }
 
     /// The same, and no write starts unless this process may write.
-    pub(super) fn led_by(self, leadership: Leadership) -> Self {
-        Self { leadership, ..self }
+    pub(super) fn led_by(self, access: Arc<dyn WriteAccess>) -> Self {
+        let access = Some(access);
+        Self { access, ..self }
     }
 
     /// Sends one request about one object. Answers that are no success are `Ok` here: what they
@@ -56,17 +58,18 @@ impl KubeCalls {
     pub(super) async fn run_within(&self, call: &Call, most: usize) -> Result<Reply, CallError> {
         let _slot = self.slots.take().await.ok_or(CallError::Stopping)?;
         // Here and not before: waiting for a slot takes time.
-        let permitted = if call.verb.is_write() {
-            Some(self.leadership.permit().ok_or(CallError::Standby)?)
-        } else {
-            None
+        let permitted = match &self.access {
+            Some(access) if call.verb.is_write() => {
+                Some(access.permit().ok_or(CallError::Standby)?)
+            }
+            _ => None,
         };
         let exchange = self.within_limit(call, self.connection.exchange(call, most));
         let answer = match &permitted {
             // What was decided in a term is not left to arrive after it (D49).
             Some(write) => tokio::select! {
                 answer = exchange => answer,
-                () = self.leadership.ended(write) => return Err(CallError::Standby),
+                () = write.ended() => return Err(CallError::Standby),
             },
             None => exchange.await,
         };

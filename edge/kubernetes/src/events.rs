@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use krane_actors::notices::Notice;
-use krane_actors::ports::EventSink;
 use krane_domain::labels;
 use krane_domain::refusal::Refusal;
+use krane_ports::EventSink;
+use krane_ports::Notice;
 use serde_json::{Value, json};
 
 use super::request::{event_path, push_query};
@@ -141,8 +141,8 @@ fn cut(text: &str, most: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use krane_actors::notices::Reason;
     use krane_domain::object::{ObjectRef, Resource};
+    use krane_ports::Reason;
 
     use super::*;
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use krane_actors::ports::{Cluster, Identities};
 use krane_domain::object::{Metadata, ObjectRef, Resource};
 use krane_domain::refusal::Refusal;
 use krane_domain::secret::Secret;
 use krane_domain::secrets::{PodIdentity, Review};
+use krane_ports::{Cluster, Identities};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use krane_actors::ports::{LeaseFailure, Leases};
 use krane_domain::labels;
 use krane_domain::lease::{Claim, Failure, Record};
 use krane_domain::refusal::Refusal;
+use krane_ports::{LeaseFailure, Leases};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

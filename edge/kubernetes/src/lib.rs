@@ -28,12 +28,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use krane_actors::lease::Leadership;
-use krane_actors::ports::{Cluster, Deletion, Listed, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::labels::{HOLD_ANNOTATION, MANAGER, OPERATOR};
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{Cluster, Deletion, Listed, WatchEvent, WriteAccess};
 use serde::Deserialize;
 
 pub use access::{ACCOUNT_FOLDER, AccessError, KubeAccess};
@@ -86,9 +85,9 @@ impl KubeCluster {
 
     /// The same cluster, on which no write starts unless this process may write (D22).
     #[must_use]
-    pub fn led_by(self, leadership: Leadership) -> Self {
+    pub fn led_by(self, access: Arc<dyn WriteAccess>) -> Self {
         Self {
-            calls: self.calls.led_by(leadership),
+            calls: self.calls.led_by(access),
             ..self
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use krane_actors::ports::LONGEST_CALL;
+use krane_ports::LONGEST_CALL;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};

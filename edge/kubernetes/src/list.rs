@@ -2,11 +2,11 @@
 
 use std::mem;
 
-use krane_actors::ports::{Item, Listed};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{LiveObject, Resource, Undecodable};
 use krane_domain::pod::PodDigest;
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{Item, Listed};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -3,11 +3,11 @@
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use http_body_util::BodyExt;
-use krane_actors::ports::{WatchEnd, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::Resource;
 use krane_domain::refusal::Refusal;
 use krane_domain::words::cut;
+use krane_ports::{WatchEnd, WatchEvent};
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::value::RawValue;

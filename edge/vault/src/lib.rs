@@ -15,8 +15,8 @@ use async_trait::async_trait;
 pub use embedded::{
     Damaged, EmbeddedTiming, EmbeddedVault, Locked, MasterKeyError, StoreSetupError, Survey,
 };
-use krane_actors::ports::{Vault, VaultFailure, VaultFailureKind};
 use krane_domain::secret::Secret;
+use krane_ports::{Vault, VaultFailure, VaultFailureKind};
 pub use metrics::VaultMetrics;
 pub use remote::{RemoteSetupError, RemoteTiming, RemoteVault};
 use tonic::Code;

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use krane_actors::ports::{Vault, VaultFailure};
 use krane_domain::secret::Secret;
+use krane_ports::{Vault, VaultFailure};
 use krane_proto::vault::v1::{
     DecryptBulkRequest, DecryptBulkResponse, DecryptRequest, DecryptResponse, LivenessRequest,
     LivenessResponse,

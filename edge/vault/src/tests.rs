@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::{pending, poll_immediate};
-use krane_actors::ports::{Vault, VaultFailure};
 use krane_domain::secret::Secret;
+use krane_ports::{Vault, VaultFailure};
 use parking_lot::Mutex;
 use tonic::Code;
 

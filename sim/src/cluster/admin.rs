@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use krane_actors::ports::Item;
 use krane_domain::object::{LiveObject, ObjectRef};
 use krane_domain::refusal::ApiStatus;
+use krane_ports::Item;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use krane_actors::ports::{self, Cluster, Item, Listed, WatchEvent};
 use krane_domain::drift;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::labels::{HOLD_ANNOTATION, MANAGER, OPERATOR};
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
 use krane_domain::refusal::{Refusal, RefusalClass, classify};
+use krane_ports::{self, Cluster, Item, Listed, WatchEvent};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -216,7 +216,11 @@ impl Cluster for SimClient {
         live(&held, object)
     }
 
-    async fn delete(&self, object: &ObjectRef, uid: &str) -> Result<ports::Deletion, Refusal> {
+    async fn delete(
+        &self,
+        object: &ObjectRef,
+        uid: &str,
+    ) -> Result<krane_ports::Deletion, Refusal> {
         let deletion = Deletion {
             uid: Some(uid.into()),
             ..Deletion::default()
@@ -224,13 +228,13 @@ impl Cluster for SimClient {
         let key = Key::of(object);
         self.call("delete", object.to_string(), |world| {
             match world.delete(&key, &deletion) {
-                Err(status) if is_gone(&status) => return Ok(ports::Deletion::Gone),
+                Err(status) if is_gone(&status) => return Ok(krane_ports::Deletion::Gone),
                 answer => answer?,
             }
             let left = world.store.get(&key).filter(|left| *left.uid() == *uid);
             Ok(match left {
-                Some(_) => ports::Deletion::Begun,
-                None => ports::Deletion::Gone,
+                Some(_) => krane_ports::Deletion::Begun,
+                None => krane_ports::Deletion::Gone,
             })
         })
         .await

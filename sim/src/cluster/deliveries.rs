@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use krane_actors::ports::{WatchEnd, WatchEvent};
+use krane_ports::{WatchEnd, WatchEvent};
 use parking_lot::Mutex;
 
 use crate::hooks::Op;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use krane_actors::ports::{LeaseFailure, Leases};
 use krane_domain::lease::{Claim, Failure, Record};
+use krane_ports::{LeaseFailure, Leases};
 use parking_lot::Mutex;
 
 use super::clock::Clock;

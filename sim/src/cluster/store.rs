@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use krane_actors::ports::Item;
 use krane_domain::object::{LiveObject, ObjectRef, Resource, Undecodable};
 use krane_domain::pod::PodDigest;
+use krane_ports::Item;
 use serde_json::{Value, json};
 
 mod backup;

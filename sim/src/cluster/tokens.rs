@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use krane_actors::ports::Identities;
 use krane_domain::object::{Metadata, ObjectRef, Resource};
 use krane_domain::refusal::Refusal;
 use krane_domain::secret::Secret;
 use krane_domain::secrets::{PodIdentity, Review};
+use krane_ports::Identities;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -199,7 +199,7 @@ impl Identities for SimClient {
 
     async fn replica_set(&self, namespace: &str, name: &str) -> Result<Option<Metadata>, Refusal> {
         let object = ObjectRef::new(Resource::ReplicaSet, namespace, name);
-        krane_actors::ports::Cluster::metadata(self, &object).await
+        krane_ports::Cluster::metadata(self, &object).await
     }
 }
 

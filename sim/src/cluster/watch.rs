@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use krane_actors::ports::{Item, WatchEnd, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::Resource;
+use krane_ports::{Item, WatchEnd, WatchEvent};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 

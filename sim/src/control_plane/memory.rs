@@ -13,18 +13,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use krane_actors::ports::{
-    Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEvent,
-};
 use krane_domain::report::Report;
-
+use krane_ports::{Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEvent};
 pub use rows::Order;
 pub use script::{Backup, Reply};
 pub use shared::Call;
+use shared::{Inner, Shared};
 pub use told::{Asked, Told, ToldReport, Watched};
 
 use crate::hooks::{Hooks, Op};
-use shared::{Inner, Shared};
 
 /// A call without an answer fails after this time, as the real adapter's do.
 pub const CALL_LIMIT: Duration = Duration::from_secs(30);

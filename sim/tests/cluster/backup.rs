@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use krane_actors::ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{ObjectRef, Rendered, Resource};
+use krane_ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
 use krane_sim::cluster::{Options, SimCluster};
 use krane_testcontract::eventually;
 use serde_json::json;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use krane_actors::ports::Cluster;
 use krane_domain::object::{ObjectRef, Rendered, Resource};
+use krane_ports::Cluster;
 use krane_sim::cluster::{Admin, Options, SimClient, SimCluster};
 use krane_testcontract::sequences::{deployment, disruption_budget, service};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! Edits of krane's objects by others, as the real API server was seen to take them; the
 //! end-to-end tests compare each of them with a real one.
 
-use krane_actors::ports::Cluster;
 use krane_domain::drift::{self, Decision};
 use krane_domain::object::{ObjectRef, Rendered, Resource};
+use krane_ports::Cluster;
 use krane_sim::cluster::{Admin, Options, Patch, SimClient, SimCluster};
 use krane_testcontract::edits::{Change, DEPLOYMENT_EXEMPT, Edit, undone};
 use krane_testcontract::memory::Somebody;

@@ -5,10 +5,10 @@ use std::future::pending;
 use std::time::Duration;
 
 use futures::StreamExt;
-use krane_actors::ports::{Cluster, Item, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_domain::pod::{PodDigest, PodPhase};
+use krane_ports::{Cluster, Item, WatchEvent};
 use krane_sim::cluster::{Admin, Delivery, Lag, Options, SimClient, SimCluster};
 use krane_sim::hooks::{Side, Verdict};
 use serde_json::json;

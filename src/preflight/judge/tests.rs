@@ -1,4 +1,4 @@
-use krane_actors::ports::RpcFailureKind;
+use krane_ports::RpcFailureKind;
 
 use super::super::findings::State;
 use super::*;

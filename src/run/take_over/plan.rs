@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use futures::StreamExt;
-use krane_actors::ports::{Answer, Item, Question};
 use krane_domain::desired::Change;
 use krane_domain::drift::{self, Decision};
 use krane_domain::ids::SharedKey;
@@ -12,6 +11,7 @@ use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
 use krane_domain::refusal::RefusalClass;
 use krane_domain::upgrades::is_older_rendering;
 use krane_domain::view::View;
+use krane_ports::{Answer, Item, Question};
 
 use super::{Action, Findings, Planned, Summary};
 use crate::run::assembly::Ports;

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_actors::traces::StateSpan;
 use krane_domain::ids::{Controller, ObjectKey};
+use krane_ports::StateSpan;
 use opentelemetry::trace::{SpanId, TracerProvider as _};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_actors::ports::Leases;
 use krane_domain::lease::{Claim, Failure};
+use krane_ports::Leases;
 
 fn claim(holder: Option<&str>, transitions: u32, is_new: bool) -> Claim {
     Claim {

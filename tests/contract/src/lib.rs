@@ -29,10 +29,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use krane_actors::ports::{Cluster, Item, Listed, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
 use krane_domain::refusal::Refusal;
+use krane_ports::{Cluster, Item, Listed, WatchEvent};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

@@ -2,9 +2,9 @@
 
 use futures::StreamExt;
 use futures::stream;
-use krane_actors::ports::{Deletion, Item};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{Rendered, Resource};
+use krane_ports::{Deletion, Item};
 use serde_json::json;
 
 use super::{Events, World, eventually, merge, object};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use krane_actors::ports::Cluster;
 use krane_domain::drift;
 use krane_domain::object::{LiveObject, ObjectRef, Rendered};
 use krane_domain::refusal::Refusal;
+use krane_ports::Cluster;
 use serde_json::{Value, json};
 
 use crate::edits::Change;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use krane_actors::ports::{Vault, VaultFailure, VaultFailureKind};
+use krane_ports::{Vault, VaultFailure, VaultFailureKind};
 use tokio::time::timeout;
 
 use crate::PATIENCE;

@@ -1,8 +1,8 @@
 //! Watches.
 
 use futures::StreamExt;
-use krane_actors::ports::{Item, WatchEnd, WatchEvent};
 use krane_domain::object::Resource;
+use krane_ports::{Item, WatchEnd, WatchEvent};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

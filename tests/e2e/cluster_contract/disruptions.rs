@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_actors::ports::{Cluster, WatchEnd, WatchEvent};
 use krane_domain::object::Resource;
 use krane_domain::refusal::RefusalClass;
 use krane_kubernetes::{CallLimits, CallTimeouts, KubeCluster};
+use krane_ports::{Cluster, WatchEnd, WatchEvent};
 use krane_testcluster::{Component, Options};
 use krane_testcontract::{Events, eventually};
 use serde_json::json;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use krane_actors::ports::{Cluster, Deletion};
 use krane_domain::drift::{self, Decision};
 use krane_domain::kinds::cilium_network_policy::{self, PolicyInput};
 use krane_domain::kinds::sentinel::{self, SentinelInput};
 use krane_domain::kinds::{Desired, ProbePaths, Region, Rules};
 use krane_domain::object::{LiveObject, Rendered};
+use krane_ports::{Cluster, Deletion};
 use serde_json::{Value, json};
 
 use super::world;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use http::HeaderValue;
-use krane_actors::ports::Cluster;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::refusal::RefusalClass;
 use krane_kubernetes::{CallLimits, KubeAccess, KubeCluster, KubeConnection};
+use krane_ports::Cluster;
 use krane_testcluster::KRANE;
 
 use super::{Running, patient, running};

@@ -8,11 +8,11 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::core::v1::ResourceQuota;
-use krane_actors::ports::Cluster;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{Rendered, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_kubernetes::{CallLimits, KubeCluster};
+use krane_ports::Cluster;
 use krane_testcontract::{World, eventually, merge};
 use kube::Api;
 use kube::api::PostParams;

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use krane_actors::ports::Answer;
 use krane_control_plane::wire::Wire;
 use krane_domain::desired::Change;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::{Desired, Region, Rules};
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
+use krane_ports::Answer;
 use krane_sim::control_plane::{PLATFORM, REGION, samples};
 use krane_testharness::{Failure, Outcome, World};
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use http::{Request, StatusCode};
-use krane_actors::ports::Cluster;
 use krane_domain::desired::Change;
 use krane_domain::kinds::Rules;
 use krane_domain::labels::HOLD_ANNOTATION;
+use krane_ports::Cluster;
 use serde_json::{Value, json};
 
 use super::world::{Answer, World, wanted};

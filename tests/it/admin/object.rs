@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use krane_actors::ports::Cluster;
 use krane_domain::backlog::{Outcome, Trouble, TroubleKind};
 use krane_domain::desired::Change;
 use krane_domain::ids::{Controller, ObjectKey, WorkKey};
 use krane_domain::kinds::Rules;
 use krane_domain::object::ObjectRef;
+use krane_ports::Cluster;
 use krane_sim::cluster::Patch;
 use serde_json::{Value, json};
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
-use krane_actors::ports::{Cluster, WatchEvent};
 use krane_domain::refusal::RefusalClass;
 use krane_kubernetes::{
     ACCOUNT_FOLDER, AccessError, CallLimits, CallTimeouts, KubeAccess, KubeCluster, KubeConnection,
 };
+use krane_ports::{Cluster, WatchEvent};
 use krane_settings::AccessInputs;
 use serde_json::json;
 use tempfile::TempDir;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use krane_actors::notices::{Notice, Reason};
-use krane_actors::ports::EventSink as _;
 use krane_kubernetes::KubeEvents;
+use krane_ports::EventSink as _;
+use krane_ports::{Notice, Reason};
 use serde_json::{Value, json};
 
 use super::server::{Answer, Seen};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use krane_actors::ports::Cluster;
 use krane_domain::refusal::RefusalClass;
 use krane_kubernetes::{CallLimits, CallTimeouts};
+use krane_ports::Cluster;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinSet;

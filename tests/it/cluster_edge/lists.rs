@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use krane_actors::ports::{Cluster, Item};
 use krane_domain::refusal::RefusalClass;
+use krane_ports::{Cluster, Item};
 use serde_json::{Value, json};
 
 use super::server::Answer;

@@ -1,7 +1,7 @@
 //! What reaches the log, of krane and of every library below it.
 
-use krane_actors::ports::Cluster;
 use krane_domain::object::{ObjectRef, Resource};
+use krane_ports::Cluster;
 use serde_json::{Value, json};
 
 use super::server::Answer;

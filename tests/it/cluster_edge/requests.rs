@@ -1,8 +1,8 @@
 //! What is sent, and what a good or a plain negative answer becomes.
 
-use krane_actors::ports::{Cluster, Deletion};
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::refusal::RefusalClass;
+use krane_ports::{Cluster, Deletion};
 use serde_json::{Value, json};
 
 use super::server::Answer;

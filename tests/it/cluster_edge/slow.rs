@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use krane_actors::lease::Leadership;
-use krane_actors::ports::{Cluster, WatchEnd, WatchEvent};
 use krane_actors::status::StatusBoard;
 use krane_domain::lease::{Elector, Record, Timing};
 use krane_domain::refusal::RefusalClass;
 use krane_kubernetes::{CallLimits, CallTimeouts, KubeCluster, Liveness};
+use krane_ports::{Cluster, WatchEnd, WatchEvent};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -212,7 +212,7 @@ async fn a_write_under_way_is_dropped_when_the_term_ends() {
         CallLimits::default(),
         CallTimeouts::default(),
     );
-    let cluster = cluster.led_by(led_for(Duration::from_secs(2)));
+    let cluster = cluster.led_by(Arc::new(led_for(Duration::from_secs(2))));
     let write = timeout(PATIENCE, cluster.apply(&rendered(), None)).await;
     let refusal = write.unwrap().unwrap_err();
     assert!(refusal.message.contains("standby"), "{refusal}");

@@ -4,11 +4,11 @@ use std::sync::Mutex;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use krane_actors::ports::{Cluster, Item, WatchEnd, WatchEvent};
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::Resource;
 use krane_domain::refusal::RefusalClass;
 use krane_kubernetes::{CallLimits, CallTimeouts};
+use krane_ports::{Cluster, Item, WatchEnd, WatchEvent};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Duration, timeout};

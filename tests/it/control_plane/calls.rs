@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::HeaderMap;
-use krane_actors::ports::{Answer, ControlPlane as _, RpcFailureKind};
 use krane_control_plane::Timing;
 use krane_domain::desired::Change;
 use krane_domain::report::Report;
+use krane_ports::{Answer, ControlPlane as _, RpcFailureKind};
 use krane_proto::ctrl::v1::report_deployment_status_request::{Change as Told, update};
 use krane_proto::ctrl::v1::{
     DeleteDeployment, DeploymentState, GetDesiredDeploymentStateRequest, HeartbeatRequest,

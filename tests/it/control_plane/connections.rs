@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use krane_actors::ports::{ControlPlane as _, RpcFailureKind};
 use krane_control_plane::CallObserver;
+use krane_ports::{ControlPlane as _, RpcFailureKind};
 use krane_proto::ctrl::v1::{
     HeartbeatResponse, ReportDeploymentStatusResponse, WatchDeploymentsRequest,
 };

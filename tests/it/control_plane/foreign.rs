@@ -1,7 +1,7 @@
 //! Answers of things that are no gRPC server: proxies, load balancers, web servers.
 
 use http::Response;
-use krane_actors::ports::{ControlPlane as _, RpcFailureKind, StreamEnd};
+use krane_ports::{ControlPlane as _, RpcFailureKind, StreamEnd};
 
 use super::server::Server;
 use super::{Events, access, plane, question};

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use krane_actors::ports::ControlPlane as _;
 use krane_control_plane::{GrpcControlPlane, Timing};
+use krane_ports::ControlPlane as _;
 use krane_proto::ctrl::v1::{ReportDeploymentStatusResponse, WatchDeploymentsRequest};
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use h2::Reason;
-use krane_actors::ports::ControlPlane as _;
 use krane_control_plane::Timing;
 use krane_domain::desired::{Change, StreamItem};
 use krane_domain::ids::ObjectKey;
+use krane_ports::ControlPlane as _;
 use krane_proto::ctrl::v1::{
     ApplyDeployment, DeploymentState, HeartbeatResponse, deployment_state,
 };

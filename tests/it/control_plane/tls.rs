@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use krane_actors::ports::{ControlPlane as _, RpcFailure, RpcFailureKind};
 use krane_control_plane::ControlPlaneAccess;
+use krane_ports::{ControlPlane as _, RpcFailure, RpcFailureKind};
 use krane_proto::ctrl::v1::HeartbeatResponse;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};

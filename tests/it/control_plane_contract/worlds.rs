@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use krane_actors::ports::{Answer as PortAnswer, ControlPlane};
 use krane_control_plane::wire::Wire;
 use krane_control_plane::{ControlPlaneAccess, GrpcControlPlane, Timing};
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::Rules;
 use krane_domain::report::Report;
+use krane_ports::{Answer as PortAnswer, ControlPlane};
 use krane_sim::control_plane::memory::{self, Reply, answered};
 use krane_sim::control_plane::{
     self as server, Answer, Asked, Code, Kind, Method, PLATFORM, REGION, SimControlPlane,

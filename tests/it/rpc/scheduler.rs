@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use krane_actors::scheduler::{SchedulerDesk, Watching};
 use krane_domain::ids::ObjectKey;
 use krane_domain::report::{Instance, InstanceStatus};
 use krane_domain::scheduler::{Call, CallFailure, CallFailureKind, Watched};
+use krane_ports::{SchedulerDesk, Watching};
 use krane_proto::krane::v1::scheduler_service_client::SchedulerServiceClient;
 use krane_proto::krane::v1::state::State as Case;
 use krane_proto::krane::v1::{

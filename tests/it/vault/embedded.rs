@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use async_trait::async_trait;
-use krane_actors::ports::{Vault as _, VaultFailure, VaultFailureKind};
+use krane_ports::{Vault as _, VaultFailure, VaultFailureKind};
 use krane_settings::SecretSource;
 use krane_testcontract::vault_contract;
 use krane_testcontract::vaults::seal::SealingKey;

@@ -1,6 +1,6 @@
 //! What reaches the log, of krane and of every library below it.
 
-use krane_actors::ports::Vault as _;
+use krane_ports::Vault as _;
 use krane_testcontract::vaults::seal::SealingKey;
 use krane_vault::RemoteTiming;
 

@@ -6,7 +6,7 @@ mod tls;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use krane_actors::ports::{Vault as _, VaultFailure, VaultFailureKind};
+use krane_ports::{Vault as _, VaultFailure, VaultFailureKind};
 use krane_proto::vault::v1::{
     DecryptBulkRequest, DecryptBulkResponse, DecryptRequest, DecryptResponse, LivenessResponse,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_actors::ports::{Vault as _, VaultFailure, VaultFailureKind};
+use krane_ports::{Vault as _, VaultFailure, VaultFailureKind};
 use krane_testcontract::vaults::seal::SealingKey;
 use krane_vault::{EmbeddedTiming, EmbeddedVault};
 

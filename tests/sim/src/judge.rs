@@ -5,7 +5,6 @@ mod sentinels;
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_actors::ports::{Answer, Item, Listed};
 use krane_domain::desired::{Change, State};
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::invalid::Invalid;
@@ -13,6 +12,7 @@ use krane_domain::kinds::{Desired, Rules};
 use krane_domain::labels;
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_domain::report::{InstanceStatus, Report};
+use krane_ports::{Answer, Item, Listed};
 use krane_sim::cluster::Admin;
 use serde_json::Value;
 use tokio::time::Instant;

@@ -7,8 +7,8 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use krane_actors::secrets::{DecryptRequest, Refused, SecretsDesk};
 use krane_domain::secret::Secret;
+use krane_ports::{DecryptRequest, Refused, SecretsDesk};
 use krane_testcontract::tokens::{Answer, Ask, Backend, Class, Table};
 
 pub use self::load::{Load, decrypt_load};

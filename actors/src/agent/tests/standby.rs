@@ -6,13 +6,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use krane_domain::lease::Timing;
 use krane_domain::scheduler::{Call, CallFailure, CallFailureKind};
+use krane_ports::SchedulerDesk;
 use krane_supervision::root::{Exit, RootHandle};
 
 use super::{agent_that, servers, until};
 use crate::agent::Agent;
 use crate::chance::Chance;
 use crate::lease::{Election, Leadership};
-use crate::scheduler::{Desk, SchedulerDesk};
+use crate::scheduler::Desk;
 use crate::status::StatusBoard;
 use crate::store::Store;
 use crate::testing::{FakeCluster, FakeControlPlane, FakeLease, LeaseFault, input, pass, wants};

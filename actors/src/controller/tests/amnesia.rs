@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use krane_domain::backlog::Standing;
 use krane_domain::ids::{Moment, ObjectKey};
+use krane_ports::{Answer, RpcFailure, RpcFailureKind};
 
 use super::harness::World;
 use super::kinds::{KINDS, Kind};
 use crate::events::Happening;
-use crate::ports::{Answer, RpcFailure, RpcFailureKind};
 
 const MANY: u64 = 1000;
 /// Nothing that is asked for takes longer while deletions are held.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::report::Report;
+use krane_ports::WatchEnd;
 
 use super::harness::World;
-use crate::ports::WatchEnd;
 use crate::testing::cluster::{Fault, Past, unavailable};
 use crate::testing::{Op, input, unwants, wants};
 

@@ -6,11 +6,11 @@ use krane_domain::desired::State;
 use krane_domain::ids::{ObjectKey, WorkKey};
 use krane_domain::invalid::Invalid;
 use krane_domain::object::ObjectRef;
+use krane_ports::{Answer, Question};
 
 use super::amnesia::passes;
 use super::harness::World;
 use super::kinds::{KINDS, Kind};
-use crate::ports::{Answer, Question};
 use crate::testing::Op;
 
 const OBJECTS: u64 = 20;

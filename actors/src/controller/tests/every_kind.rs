@@ -8,10 +8,10 @@ use krane_domain::kinds::deployment::AutoscalingInput;
 use krane_domain::kinds::{Desired, Rules};
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_domain::report::Report;
+use krane_ports::Answer;
 use serde_json::json;
 
 use super::harness::World;
-use crate::ports::Answer;
 use crate::testing::cluster::Fault;
 use crate::testing::{Op, input, wants, wants_policy, wants_sentinel};
 

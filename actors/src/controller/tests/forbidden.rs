@@ -6,10 +6,10 @@ use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
 use krane_domain::kinds::deployment::{AutoscalingInput, DeploymentInput};
 use krane_domain::object::{ObjectRef, Resource};
+use krane_ports::WatchEnd;
 use serde_json::{Value, json};
 
 use super::harness::{Choices, World};
-use crate::ports::WatchEnd;
 use crate::testing::{FakeCluster, FakeControlPlane, Op, input, unwants, wants, wants_sentinel};
 
 /// A permission that was given back is noticed after this time at the latest.

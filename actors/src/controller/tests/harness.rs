@@ -7,6 +7,7 @@ use std::time::Duration;
 use krane_domain::desired::State;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
+use krane_ports::PasswordSource;
 use krane_supervision::restart::Backoff;
 use krane_supervision::supervisor::{
     ChildSpec, End, OnExhausted, Preparation, Restart, Shutdown, Strategy, SupervisorSpec,
@@ -19,7 +20,6 @@ use tokio::sync::watch::Receiver;
 use crate::chance::Chance;
 use crate::controller::{ControllerParts, ControllerWorkers};
 use crate::metrics::{ActorMetrics, ControllerFamilies};
-use crate::ports::PasswordSource;
 use crate::status::StatusBoard;
 use crate::store::Memory;
 use crate::testing::{FakeCluster, FakeControlPlane, Office, StoppedClock};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use krane_domain::object::{ObjectRef, Resource};
+use krane_ports::{RpcFailureKind, WatchEnd};
 
 use super::harness::{Choices, World};
-use crate::ports::{RpcFailureKind, WatchEnd};
 use crate::testing::{FakeCluster, FakeControlPlane, input, wants};
 
 /// Anvil and Sieve, start order (C18): acting before caches are filled.

@@ -8,10 +8,10 @@ use krane_domain::kinds::deployment::DeploymentInput;
 use krane_domain::kinds::sentinel::SentinelInput;
 use krane_domain::kinds::{Desired, Rules, cilium_network_policy, deployment, sentinel};
 use krane_domain::object::{LiveObject, ObjectRef};
+use krane_ports::Answer;
 use serde_json::json;
 
 use super::harness::{Choices, World};
-use crate::ports::Answer;
 use crate::testing::{FakeCluster, FakeControlPlane, input};
 
 /// One kind of desired state, in numbered objects of numbered editions.

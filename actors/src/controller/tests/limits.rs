@@ -7,11 +7,11 @@ use krane_domain::backlog::TroubleKind;
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
 use krane_domain::object::Resource;
+use krane_ports::WatchEnd;
 use tokio::time::timeout;
 
 use super::harness::{Choices, World};
 use crate::chance::Chance;
-use crate::ports::WatchEnd;
 use crate::status::StatusBoard;
 use crate::store::Store;
 use crate::testing::cluster::Fault;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::refusal::RefusalClass;
 use krane_domain::report::{InstanceStatus, Report};
+use krane_ports::{RpcFailureKind, WatchEnd};
 
 use super::harness::World;
-use crate::ports::{RpcFailureKind, WatchEnd};
 use crate::testing::cluster::Fault;
 use crate::testing::{Op, input, unwants, wants};
 

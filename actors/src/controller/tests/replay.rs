@@ -5,9 +5,9 @@ use std::time::Duration;
 use krane_domain::desired::State;
 use krane_domain::ids::Controller;
 use krane_domain::invalid::Invalid;
+use krane_ports::Answer;
 
 use super::harness::World;
-use crate::ports::Answer;
 use crate::testing::{input, wants};
 
 /// Between two replays, at most, and the time a replay takes.

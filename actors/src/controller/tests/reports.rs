@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::report::{InstanceStatus, Report};
+use krane_ports::{RpcFailureKind, WatchEnd};
 use tokio::time::Instant;
 
 use super::harness::World;
 use crate::breaker::BreakerState;
 use crate::events::Happening;
-use crate::ports::{RpcFailureKind, WatchEnd};
 use crate::testing::{input, wants};
 
 fn statuses(world: &World, name: &str) -> Option<Vec<InstanceStatus>> {

@@ -8,9 +8,9 @@ use krane_domain::ids::ObjectKey;
 use krane_domain::kinds::deployment::{DeploymentInput, validate};
 use krane_domain::kinds::{Desired, Rules};
 use krane_domain::report::Report;
+use krane_ports::{Answer, RpcFailureKind};
 
 use super::harness::World;
-use crate::ports::{Answer, RpcFailureKind};
 use crate::testing::{input, unwants, wants};
 
 fn answer(input: DeploymentInput) -> Answer {

@@ -7,11 +7,12 @@ use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::deployment::DeploymentInput;
 use krane_domain::object::{ObjectRef, Rendered, Resource};
 use krane_domain::scheduler::{Call, CallFailure, CallFailureKind};
+use krane_ports::SchedulerDesk;
 use serde_json::json;
 
 use super::harness::World;
 use crate::lease::Leadership;
-use crate::scheduler::{Desk, SchedulerDesk};
+use crate::scheduler::Desk;
 use crate::testing::cluster::Fault;
 use crate::testing::{Op, input, sentinel_input};
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 use krane_domain::ids::Controller;
 use krane_domain::object::ObjectRef;
 use krane_domain::trace::TraceContext;
+use krane_ports::{StateSpan, Traces};
 use parking_lot::Mutex;
 use tracing::Span;
 
 use super::harness::World;
 use crate::testing::{input, wants};
-use crate::traces::{StateSpan, Traces};
 
 /// Writes down what happens; the number of the trace is the version that began it.
 #[derive(Debug, Default)]

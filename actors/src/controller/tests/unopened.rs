@@ -7,9 +7,9 @@ use krane_domain::ids::Moment;
 use krane_domain::object::Resource;
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::report::Report;
+use krane_ports::WatchEnd;
 
 use super::harness::World;
-use crate::ports::WatchEnd;
 use crate::testing::cluster::{forbidden, unavailable};
 use crate::testing::{input, wants};
 

@@ -8,12 +8,13 @@ use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::deployment::{DeploymentInput, validate};
 use krane_domain::kinds::{Desired, Rules};
 use krane_domain::secrets::{Denial, Unproved};
+use krane_ports::Refused;
 use krane_supervision::testing::pause;
 
 use super::scene::{Setting, request};
 use crate::chance::Chance;
 use crate::lease::Leadership;
-use crate::secrets::{Outcome, PodOwnership, Refused, SecretsStatus};
+use crate::secrets::{Outcome, PodOwnership, SecretsStatus};
 use crate::status::StatusBoard;
 use crate::store::{QUIET, Store};
 

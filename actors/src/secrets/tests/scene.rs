@@ -12,6 +12,9 @@ use krane_domain::object::Metadata;
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::secret::Secret;
 use krane_domain::secrets::{PodIdentity, Review};
+use krane_ports::{
+    DecryptRequest, Identities, Refused, SecretsDesk, Vault, VaultFailure, VaultFailureKind,
+};
 use krane_supervision::actor::ShellArguments;
 use krane_supervision::address::Address;
 use krane_supervision::meter::Meter;
@@ -21,12 +24,8 @@ use parking_lot::Mutex;
 use prometheus::Registry;
 use serde_json::json;
 
-use super::super::{
-    DecryptRequest, Outcome, PodOwnership, Refused, Secrets, SecretsClient, SecretsDesk,
-    SecretsMetrics, SecretsParts,
-};
+use super::super::{Outcome, PodOwnership, Secrets, SecretsClient, SecretsMetrics, SecretsParts};
 use crate::chance::Chance;
-use crate::ports::{Identities, Vault, VaultFailure, VaultFailureKind};
 use crate::status::StatusBoard;
 
 pub(super) const BLOB: &str = r#"{"secrets":{"A":"Y2lwaGVy","B":"Y2lwaGVy"}}"#;

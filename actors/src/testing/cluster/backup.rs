@@ -1,8 +1,9 @@
 //! The cluster is restored from a backup.
 
+use krane_ports::{WatchEnd, WatchEvent};
+
 use super::FakeCluster;
 use super::Past;
-use crate::ports::{WatchEnd, WatchEvent};
 
 impl FakeCluster {
     /// The cluster is as it was then: what came later is gone, and versions count from there, or

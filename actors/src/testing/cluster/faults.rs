@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use krane_domain::object::Resource;
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{WatchEnd, WatchEvent};
 
 use super::{FakeCluster, World};
-use crate::ports::{WatchEnd, WatchEvent};
 
 /// What RBAC answers a list or a watch.
 pub(crate) fn forbidden(resource: Resource) -> Refusal {

@@ -1,9 +1,9 @@
 //! Objects that somebody else's finalizer holds.
 
 use krane_domain::object::ObjectRef;
+use krane_ports::{Deletion, Item, WatchEvent};
 
 use super::{FakeCluster, World};
-use crate::ports::{Deletion, Item, WatchEvent};
 
 impl FakeCluster {
     /// A finalizer holds this object from now on: what deletes it only marks it.

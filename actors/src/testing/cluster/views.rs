@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use krane_domain::object::{LiveObject, ObjectRef, Resource};
 use krane_domain::pod::PodDigest;
+use krane_ports::{Item, WatchEvent};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use super::{FakeCluster, World};
-use crate::ports::{Item, WatchEvent};
 
 type Objects = BTreeMap<ObjectRef, LiveObject>;
 type Pods = BTreeMap<Arc<str>, PodDigest>;

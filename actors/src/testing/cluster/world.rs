@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
 use krane_domain::testing::applied;
+use krane_ports::{Item, WatchEvent};
 
 use super::World;
-use crate::ports::{Item, WatchEvent};
 
 impl World {
     pub(super) fn next_uid(&mut self) -> Arc<str> {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use krane_actors::ports::{RpcFailure, RpcFailureKind, StreamEnd};
+use krane_ports::{RpcFailure, RpcFailureKind, StreamEnd};
 use secrecy::SecretString;
 use tonic::Status;
 

@@ -10,12 +10,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use krane_actors::ports::{Answer, Question};
 use krane_domain::desired::{Change, State, StreamItem};
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::invalid::Invalid;
 use krane_domain::kinds::Rules;
 use krane_domain::report::Report;
+use krane_ports::{Answer, Question};
 use krane_proto::ctrl::v1::{HeartbeatRequest, RegionKey};
 use prost::{DecodeError, Message};
 

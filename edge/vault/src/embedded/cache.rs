@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
-use krane_actors::ports::{VaultFailure, VaultFailureKind};
+use krane_ports::{VaultFailure, VaultFailureKind};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

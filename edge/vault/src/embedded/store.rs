@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::HeaderValue;
-use krane_actors::ports::VaultFailure;
+use krane_ports::VaultFailure;
 use krane_proto::USER_AGENT;
 use krane_settings::{S3, SecretSource};
 use object_store::aws::{AmazonS3Builder, AwsCredential};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::TryStreamExt as _;
-use krane_actors::ports::VaultFailure;
+use krane_ports::VaultFailure;
 use serde::Serialize;
 
 use super::envelope::{MasterKeys, NoDataKey};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use krane_actors::ports::{RpcFailure, StreamEnd, StreamEvent};
 use krane_domain::desired::StreamItem;
+use krane_ports::{RpcFailure, StreamEnd, StreamEvent};
 use tokio::time::timeout;
 
 use super::shared::{Call, Shared, Way};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use krane_actors::ports::Answer;
 use krane_domain::desired::{State, StreamItem};
 use krane_domain::ids::ObjectKey;
+use krane_ports::Answer;
 
 /// In which order a stream gets the rows that are there at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

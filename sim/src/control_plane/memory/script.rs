@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use krane_actors::ports::{Answer, RpcFailure};
 use krane_domain::desired::{Change, State};
 use krane_domain::ids::ObjectKey;
 use krane_domain::invalid::Invalid;
 use krane_domain::kinds::Desired;
+use krane_ports::{Answer, RpcFailure};
 
 use super::rows::{Order, Rows};
 use super::shared::{Call, Faults, Way};

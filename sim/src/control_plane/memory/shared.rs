@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use krane_actors::ports::RpcFailure;
 use krane_domain::ids::ObjectKey;
+use krane_ports::RpcFailure;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::rows::{Order, Rows};

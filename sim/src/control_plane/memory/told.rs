@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use krane_actors::ports::Question;
 use krane_domain::ids::ObjectKey;
 use krane_domain::report::Report;
+use krane_ports::Question;
 use tokio::time::Instant;
 
 /// Everything that reached it, in the order of arrival.

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use krane_actors::ports::{Vault as _, VaultFailureKind};
+use krane_ports::{Vault as _, VaultFailureKind};
 use krane_proto::vault::v1::DecryptBulkResponse;
 use krane_vault::{RemoteTiming, RemoteVault};
 use prost::Message as _;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt;
-use krane_actors::ports::{Cluster, Item, WatchEvent};
 use krane_domain::ids::Controller;
 use krane_domain::kinds::Rules;
+use krane_ports::{Cluster, Item, WatchEvent};
 use krane_sim::cluster::SimCluster;
 use krane_sim::control_plane::SimControlPlane;
 use tokio::time::{Instant, sleep_until};

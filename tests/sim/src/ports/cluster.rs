@@ -8,11 +8,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
-use krane_actors::ports::{Cluster, Deletion, Item, Listed, WatchEnd, WatchEvent};
 use krane_domain::ids::Controller;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
 use krane_domain::refusal::{Refusal, RefusalClass};
+use krane_ports::{Cluster, Deletion, Item, Listed, WatchEnd, WatchEvent};
 use krane_sim::cluster::SimClient;
 use krane_sim::hooks::{Hooks, Op};
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
-use krane_actors::ports::{
-    Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEnd, StreamEvent,
-};
 use krane_actors::store::Store;
 use krane_domain::desired::StreamItem;
 use krane_domain::ids::Controller;
 use krane_domain::report::Report;
+use krane_ports::{
+    Answer, ControlPlane, Question, RpcFailure, RpcFailureKind, StreamEnd, StreamEvent,
+};
 use krane_sim::control_plane::SimControlPlane;
 use krane_sim::hooks::{Hooks, Op};
 

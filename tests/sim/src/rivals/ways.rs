@@ -8,16 +8,16 @@ use fastrand::Rng;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use krane_actors::lease::Leadership;
-use krane_actors::ports::{
-    Answer, Cluster, ControlPlane, Deletion, LeaseFailure, Leases, Listed, Question, RpcFailure,
-    RpcFailureKind, StreamEnd, StreamEvent, WatchEnd, WatchEvent,
-};
 use krane_domain::ids::Controller;
 use krane_domain::kinds::WatchSpec;
 use krane_domain::lease::{Claim, Record};
 use krane_domain::object::{LiveObject, Metadata, ObjectRef, Rendered};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::report::Report;
+use krane_ports::{
+    Answer, Cluster, ControlPlane, Deletion, LeaseFailure, Leases, Listed, Question, RpcFailure,
+    RpcFailureKind, StreamEnd, StreamEvent, WatchEnd, WatchEvent, WriteAccess as _,
+};
 use krane_sim::cluster::SimClient;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use krane_actors::secrets::{DecryptRequest, SecretsDesk};
 use krane_domain::secret::Secret;
+use krane_ports::{DecryptRequest, SecretsDesk};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};

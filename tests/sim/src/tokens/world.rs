@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use krane_actors::chance::Chance;
-use krane_actors::ports::{Identities, Vault, VaultFailure};
 use krane_actors::secrets::{SecretsClient, SecretsParts};
 use krane_actors::status::StatusBoard;
 use krane_domain::kinds::deployment::{self, DeploymentInput};
@@ -16,6 +15,7 @@ use krane_domain::object::{Metadata, ObjectRef, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_domain::secret::Secret;
 use krane_domain::secrets::{PodIdentity, Review};
+use krane_ports::{Identities, Vault, VaultFailure};
 use krane_sim::cluster::{Admin, Patch, SimClient, SimCluster};
 use krane_sim::control_plane::SimControlPlane;
 use krane_sim::vault::{SimVault, unavailable};

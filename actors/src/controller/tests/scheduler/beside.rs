@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use krane_domain::report::Report;
 use krane_domain::scheduler::CallFailureKind;
+use krane_ports::Answer;
+use krane_ports::SchedulerDesk;
 
 use super::{apply, delete, desk, image, kind, mark, with_image};
 use crate::controller::tests::harness::World;
-use crate::ports::Answer;
-use crate::scheduler::SchedulerDesk;
 use crate::testing::{input, unwants, wants};
 
 const REFUSED: Option<CallFailureKind> = Some(CallFailureKind::FailedPrecondition);

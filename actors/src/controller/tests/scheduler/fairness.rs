@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use krane_domain::refusal::RefusalClass;
 use krane_domain::scheduler::{Call, CallFailureKind};
+use krane_ports::SchedulerDesk;
 use tokio::task::JoinSet;
 
 use super::{apply, desk, is_about, kind};
 use crate::controller::tests::harness::World;
-use crate::scheduler::{Desk, SchedulerDesk};
+use crate::scheduler::Desk;
 use crate::testing::cluster::Fault;
 use crate::testing::{input, wants};
 

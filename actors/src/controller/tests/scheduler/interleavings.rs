@@ -7,13 +7,13 @@ use std::time::Duration;
 use krane_domain::object::ObjectRef;
 use krane_domain::refusal::RefusalClass;
 use krane_domain::scheduler::CallFailureKind;
+use krane_ports::SchedulerDesk;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{apply, delete, desk, image, kind, mark, with_image};
 use crate::controller::tests::harness::World;
-use crate::scheduler::SchedulerDesk;
 use crate::testing::cluster::Fault;
 use crate::testing::{Op, unwants, wants};
 

@@ -1,10 +1,10 @@
 //! After a restart the scheduler's objects are kept as they are, until it calls again.
 
+use krane_ports::SchedulerDesk;
 use serde_json::json;
 
 use super::{apply, delete, desk, image, mark, rendered, with_image};
 use crate::controller::tests::harness::World;
-use crate::scheduler::SchedulerDesk;
 use crate::testing::{input, wants};
 
 #[tokio::test(start_paused = true)]

@@ -5,11 +5,11 @@ use krane_domain::kinds::deployment::DeploymentInput;
 use krane_domain::kinds::sentinel::SentinelInput;
 use krane_domain::object::Resource;
 use krane_domain::scheduler::{Call, CallFailureKind};
+use krane_ports::SchedulerDesk;
 use serde_json::Value;
 
 use super::{apply, delete, desk, kind};
 use crate::controller::tests::harness::World;
-use crate::scheduler::SchedulerDesk;
 use crate::testing::{input, sentinel_input, unwants, wants, wants_sentinel};
 
 const REFUSED: Option<CallFailureKind> = Some(CallFailureKind::FailedPrecondition);

@@ -7,10 +7,11 @@ use futures::StreamExt;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::report::InstanceStatus;
 use krane_domain::scheduler::{Call, CallFailureKind, Watched};
+use krane_ports::{SchedulerDesk, Watching};
 
 use super::{apply, delete, desk};
 use crate::controller::tests::harness::World;
-use crate::scheduler::{MOST_FOLLOWERS, SchedulerDesk, Watching};
+use crate::scheduler::MOST_FOLLOWERS;
 use crate::testing::{input, wants};
 
 async fn next(watching: &mut Watching) -> Option<Arc<Watched>> {

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use krane_actors::chance::Chance;
-use krane_actors::ports::StreamEnd;
 use krane_actors::store::Store;
 use krane_domain::ids::{Controller, Moment};
 use krane_domain::kinds::Rules;
+use krane_ports::StreamEnd;
 
 use super::*;
 use crate::model::{Epoch, controllers};

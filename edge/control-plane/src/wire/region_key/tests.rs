@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use krane_actors::ports::{Answer, Question};
 use krane_domain::desired::{Change, StreamItem};
 use krane_domain::ids::{Controller, ObjectKey};
 use krane_domain::kinds::deployment::{AutoscalingInput, DeploymentInput, FIELD_TABLE};
 use krane_domain::kinds::{Desired, Rules};
 use krane_domain::report::{Health, Report};
+use krane_ports::{Answer, Question};
 use krane_proto::FILE_DESCRIPTOR_SET;
 use krane_proto::ctrl::v1::{
     ApplyCiliumNetworkPolicy, ApplyDeployment, ApplySentinel, AutoscalingPolicy,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{join_all, poll_immediate};
-use krane_actors::ports::VaultFailure;
+use krane_ports::VaultFailure;
 use tokio::sync::watch;
 use tokio::time::advance;
 use tonic::Code;

@@ -1,8 +1,8 @@
 //! The table of the module.
 
 use http::StatusCode;
-use krane_actors::ports::VaultFailureKind::{Refused, Unavailable};
-use krane_actors::ports::{VaultFailure, VaultFailureKind};
+use krane_ports::VaultFailureKind::{Refused, Unavailable};
+use krane_ports::{VaultFailure, VaultFailureKind};
 use serde_json::json;
 
 use super::Failure;
