@@ -29,6 +29,7 @@ use crate::scheduler::Followers;
 mod calls;
 mod explain;
 mod facts;
+mod look;
 mod ownership;
 mod receive;
 mod sight;
@@ -41,6 +42,7 @@ pub use calls::{CallAnswer, Calls};
 pub use explain::{ObjectExplanation, Role, WorkloadExplanation};
 use facts::StreamReading;
 pub use facts::{BrokenWatch, ResyncSummary, StreamMemory, WatchFailure};
+pub use look::{Connection, Lag, Outlook};
 pub use receive::member_of;
 pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};
 

@@ -71,12 +71,8 @@ impl History {
     pub(super) fn sample(&self, sources: &Sources) {
         let mut numbers = Vec::new();
         for store in &sources.stores {
-            let (lag, unapplied, undelivered) = store.with(|memory| {
-                let backlog = &memory.backlog;
-                let lag = backlog.highest().saturating_sub(backlog.cursor());
-                (lag, backlog.unapplied(), memory.outbox.undelivered())
-            });
-            numbers.extend([lag, unapplied as u64, undelivered as u64]);
+            let lag = store.lag();
+            numbers.extend([lag.versions, lag.unapplied as u64, lag.undelivered as u64]);
         }
         let actors = sources.board.all();
         let depth = actors

@@ -169,24 +169,19 @@ impl Stage {
 
     /// Whether krane follows all three desired-state streams.
     pub(super) fn is_connected(&self) -> bool {
-        self.stores()
-            .iter()
-            .all(|store| store.with(|memory| memory.stream.opened_at.is_some()))
+        self.stores().iter().all(|store| store.connection().is_open)
     }
 
     /// Kinds that krane does not see at present.
     pub(super) fn broken_watches(&self) -> usize {
         let stores = self.stores().iter();
-        let broken = stores.map(|store| store.with(|memory| memory.broken_watches.len()));
+        let broken = stores.map(|store| store.snapshot().broken_watches.len());
         broken.sum()
     }
 
     /// What krane has set aside.
     pub(super) fn in_quarantine(&self) -> Vec<InTrouble> {
-        let troubles = self
-            .stores()
-            .iter()
-            .flat_map(|store| store.with(|memory| memory.backlog.in_trouble().collect::<Vec<_>>()));
+        let troubles = self.stores().iter().flat_map(|store| store.in_trouble());
         troubles
             .filter(|trouble| trouble.trouble.kind == TroubleKind::Quarantined)
             .collect()
@@ -195,7 +190,7 @@ impl Stage {
     /// Whether krane keeps its hands off, because a person wants that.
     pub(super) fn is_held(&self, key: &WorkKey) -> bool {
         let is_held = |store: &Arc<Store>| {
-            let trouble = store.with(|memory| memory.backlog.trouble_of(key));
+            let trouble = store.trouble_of(key);
             trouble.is_some_and(|it| it.trouble.kind == TroubleKind::Held)
         };
         self.stores().iter().any(is_held)
@@ -246,7 +241,7 @@ impl Stage {
     pub(super) fn lacking(&self, wish: &Wish) -> Option<Arc<str>> {
         let key = wish.key();
         let mut stores = self.stores().iter();
-        stores.find_map(|store| store.with(|memory| memory.config_errors.get(&key).cloned()))
+        stores.find_map(|store| store.config_error(&key))
     }
 
     fn score(&self, controller: Controller, open: &mut Vec<String>) -> Score {
@@ -314,10 +309,7 @@ impl Stage {
         if secrets.leaked > 0 {
             open.push("a pod got the secrets of another app".to_owned());
         }
-        let cursors = self
-            .stores()
-            .iter()
-            .map(|store| store.with(|memory| memory.backlog.cursor()));
+        let cursors = self.stores().iter().map(|store| store.cursor());
         let reports = self.control.reports();
         Summary {
             seed,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use krane_actors::store::{Memory, Store};
-use krane_domain::backlog::{Standing, TroubleKind};
-use krane_domain::ids::{Controller, Moment, WorkKey};
+use krane_actors::store::{Outlook, Store};
+use krane_domain::backlog::TroubleKind;
+use krane_domain::ids::{Controller, Moment};
 use serde::Serialize;
 
 /// How much was seen until now.
@@ -44,34 +44,32 @@ impl Coverage {
         let mut coverage = Self::default();
         for store in stores {
             let controller = store.controller();
-            store.with(|memory| {
-                let unseen = unseen(memory, may_upgrade, now);
-                let unseen = unseen.into_iter();
-                coverage
-                    .unsettled
-                    .extend(unseen.map(|words| format!("{}: {words}", controller.name())));
-                coverage.obstacles.extend(obstacles(memory, controller));
-            });
+            let outlook = store.outlook(now);
+            let unseen = unseen(&outlook, may_upgrade).into_iter();
+            coverage
+                .unsettled
+                .extend(unseen.map(|words| format!("{}: {words}", controller.name())));
+            coverage.obstacles.extend(obstacles(&outlook, controller));
         }
         coverage
     }
 }
 
 /// What a controller has yet to look at. What comes first hides what depends on it.
-fn unseen(memory: &mut Memory, may_upgrade: bool, now: Moment) -> Vec<String> {
-    if !memory.is_listed {
+fn unseen(outlook: &Outlook, may_upgrade: bool) -> Vec<String> {
+    if !outlook.is_listed {
         return vec!["the cluster was not read".to_owned()];
     }
-    let broken = memory.broken_watches.keys();
+    let broken = outlook.broken_watches.iter();
     let mut unseen: Vec<String> = broken
         .map(|kind| format!("the watch of {} is broken", kind.kind()))
         .collect();
-    if memory.stream.opened_at.is_none() {
+    if !outlook.is_open {
         unseen.push("the stream of states is not open".to_owned());
         return unseen;
     }
-    if memory.is_replayed(now) {
-        match &memory.last_resync {
+    if outlook.is_replayed {
+        match &outlook.last_resync {
             None => unseen.push("the control plane was not asked about every object".to_owned()),
             Some(pass) if pass.failed > 0 => unseen.push(format!(
                 "{} of {} questions had no answer from the control plane",
@@ -82,55 +80,42 @@ fn unseen(memory: &mut Memory, may_upgrade: bool, now: Moment) -> Vec<String> {
     } else {
         unseen.push("the stream of states has not been replayed".to_owned());
     }
-    let backlog = &memory.backlog;
-    let moving = backlog.ready() + backlog.in_flight();
-    let unapplied = backlog.states().filter(|state| {
-        let work = WorkKey::Workload(state.key.clone());
-        match backlog.standing(&work) {
-            None | Some(Standing::Queued { .. } | Standing::Applying) => true,
-            Some(
-                Standing::InPlace { .. }
-                | Standing::Blocked(_)
-                | Standing::Contested { .. }
-                | Standing::Trouble(_),
-            ) => false,
-        }
-    });
-    let on_their_way = moving.max(unapplied.count());
+    let on_their_way = outlook.on_their_way;
     if on_their_way > 0 {
         unseen.push(format!("{on_their_way} objects are on their way"));
     }
-    let retried = backlog
-        .in_trouble()
+    let retried = outlook
+        .troubles
+        .iter()
         .filter(|it| it.trouble.kind == TroubleKind::Transient)
         .count();
     if retried > 0 {
         unseen.push(format!("{retried} objects are tried again"));
     }
-    let old = memory.rolls.untried();
+    let old = outlook.waiting_to_roll;
     if may_upgrade && old > 0 {
         unseen.push(format!("{old} objects wait to roll their pods"));
     }
     unseen
 }
 
-fn obstacles(memory: &Memory, controller: Controller) -> Vec<Obstacle> {
+fn obstacles(outlook: &Outlook, controller: Controller) -> Vec<Obstacle> {
     let obstacle = |object: String, state, why| Obstacle {
         controller: controller.name(),
         object,
         state,
         why,
     };
-    let troubles = memory.backlog.in_trouble().map(|it| {
+    let troubles = outlook.troubles.iter().map(|it| {
         let why = it.trouble.to_string();
         obstacle(it.key.to_string(), it.trouble.kind.name(), why)
     });
-    let blocked = memory.backlog.blocked().map(|(key, on)| {
+    let blocked = outlook.blocked.iter().map(|(key, on)| {
         let on: Vec<String> = on.iter().map(ToString::to_string).collect();
         let why = format!("it waits for {}", on.join(", "));
         obstacle(key.to_string(), "blocked", why)
     });
-    let held = memory.brake.held().iter().map(|key| {
+    let held = outlook.held.iter().map(|key| {
         let why = "the control plane does not know it any more; with others that is too many to \
                    delete at once, so the brake holds it";
         obstacle(key.to_string(), "delete_held", why.to_owned())

@@ -62,18 +62,11 @@ impl HealthView for AgentView {
         let shown = self.leadership.shown();
         let is_standby = shown.as_ref().is_some_and(|it| it.role == Role::Standby);
         for store in &self.stores {
-            let (is_listed, is_open, breaker) = store.with(|memory| {
-                let is_open = memory.stream.opened_at.is_some() || is_standby;
-                let is_seeing = memory.view.unknown().is_empty();
-                (
-                    memory.is_listed,
-                    is_open && is_seeing,
-                    memory.breaker.state(),
-                )
-            });
+            let seen = store.connection();
+            let is_open = (seen.is_open || is_standby) && seen.is_seeing;
             // Once is enough: a controller that starts over must not take secrets from pods.
             ready &= store.was_read();
-            let state = match (is_listed, is_open, breaker) {
+            let state = match (seen.is_listed, is_open, seen.breaker) {
                 (false, _, _) => CheckState::Fail,
                 (true, true, BreakerState::Closed) => CheckState::Ok,
                 (true, _, _) => CheckState::Degraded,

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use krane_actors::chance::Chance;
-use krane_actors::store::{QUIET, ResyncSummary};
+use krane_actors::store::{Memory, QUIET, ResyncSummary};
 use krane_domain::backlog::{Outcome, Trouble};
 use krane_domain::desired::{Change, State};
-use krane_domain::ids::{ObjectKey, SharedKey};
+use krane_domain::ids::{ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::Rules;
 
 use super::*;

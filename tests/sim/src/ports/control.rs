@@ -174,11 +174,7 @@ impl Way {
         match &event {
             StreamEvent::Opened => self.port.note("stream: open"),
             StreamEvent::Item(StreamItem::State(state)) => {
-                let cursor = self
-                    .port
-                    .store
-                    .get()
-                    .map_or(0, |store| store.with(|memory| memory.backlog.cursor()));
+                let cursor = self.port.store.get().map_or(0, |store| store.cursor());
                 let line = format!("stream: {} in {}", state.key, state.version);
                 self.port.shared().with(|ledger| {
                     ledger.note(&line);

@@ -85,9 +85,7 @@ impl Side {
     /// What each controller has brought about.
     pub(super) fn cursors(&self) -> Vec<u64> {
         let stores = self.stores.iter();
-        stores
-            .map(|store| store.with(|memory| memory.backlog.cursor()))
-            .collect()
+        stores.map(|store| store.cursor()).collect()
     }
 
     /// It is dead: what is left of it is taken away.
