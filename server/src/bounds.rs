@@ -1,6 +1,6 @@
 //! Every limit on what senders may have of a server, in one table with its reasons.
 //!
-//! ARCHITECTURE.md computes from it how much memory an attack can cost: who changes a number here
+//! docs/dev/bounds.md computes from it how much memory an attack can cost: who changes a number here
 //! changes that sum.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -26,7 +26,7 @@ const DECRYPT: &str = "/krane.v1.SecretsService/DecryptSecretsBlob";
 /// What the service itself answers.
 const OPAQUE: &str = "the request cannot be answered";
 const PROBES: u8 = 20;
-/// What an attack may cost, as ARCHITECTURE.md computes it for each port.
+/// What an attack may cost, as docs/dev/bounds.md computes it for each port.
 const RPC_MEMORY: u64 = 170 << 20;
 const METRICS_MEMORY: u64 = 30 << 20;
 

@@ -412,3 +412,19 @@ fn every_mark_and_page_that_a_comment_names_is_in_the_repository() {
     }
     assert_eq!(used, known, "the marks in comments and in docs/rules.md");
 }
+
+/// The page that newcomers start with sends nobody to a file that moved.
+#[test]
+fn every_path_that_the_architecture_names_exists() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let named = page.split('`').skip(1).step_by(2);
+    let is_path = |word: &&str| {
+        let is_file = Path::new(word).extension().is_some();
+        word.contains('/') && (is_file || word.ends_with('/')) && !word.contains("NAME")
+    };
+    let paths: BTreeSet<&str> = named.filter(is_path).collect();
+    assert!(paths.len() > 25, "{paths:?}");
+    for path in paths {
+        assert!(root().join(path).exists(), "{path}");
+    }
+}
