@@ -120,8 +120,7 @@ pub async fn run(task: Task, mut context: LaneContext) -> Outcome {
     let outcome = run_confined(&task, &context, &budget).await;
     timer.end(&outcome);
     if let Some(took) = budget.longest_call() {
-        let store = &context.store;
-        store.with(|memory| memory.backlog.note_longest_call(&task.key, took));
+        context.store.note_longest_call(&task.key, took);
     }
     outcome
 }
@@ -228,7 +227,7 @@ async fn apply(
     context: &LaneContext,
 ) -> Result<Outcome, Stop> {
     let rules = context.store.rules();
-    let unknown = context.store.with(|memory| memory.view.unknown().clone());
+    let unknown = context.store.forbidden_kinds();
     if let Some(resource) = desired.blocked_by(rules, &unknown) {
         return Err(words::unknown(&desired.reference().to_string(), resource).into());
     }
@@ -298,52 +297,29 @@ async fn apply(
 /// (D18), or krane may not list it (D38b).
 fn can_do_without(rendered: &Rendered, context: &LaneContext) -> bool {
     let resource = rendered.reference.resource;
-    kinds::may_lack(resource, context.store.rules())
-        && context.store.with(|memory| {
-            memory.kinds_missing.contains(&resource) || memory.view.is_unknown(resource)
-        })
+    kinds::may_lack(resource, context.store.rules()) && context.store.is_kind_unavailable(resource)
 }
 
 async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop> {
     let controller = context.store.controller();
-    let blocked_by = context.store.with(|memory| {
-        controller.delete_blocked_by(key, context.store.rules(), memory.view.unknown())
-    });
-    if let Some(resource) = blocked_by {
+    if let Some(resource) = context.store.delete_blocked_by(key) {
         return Err(words::unknown(&format!("deleting {key}"), resource).into());
     }
-    let (parts, live) = context.store.with(|memory| {
-        let parts = controller.deleted_first(key);
-        let parts = parts
-            .iter()
-            .filter(|part| !memory.view.is_unknown(part.resource))
-            .filter_map(|part| memory.view.get(part).cloned());
-        let parts: Vec<_> = parts.filter(|part| !part.is_terminating).collect();
-        (parts, memory.view.workload(key).cloned())
-    });
-    let all = || parts.iter().chain(&live);
+    let found = context.store.objects_to_delete(key);
+    let all = || found.parts.iter().chain(&found.workload);
     let id = all().find_map(|live| kinds::question_id(controller, live));
     let wrote = all().next().is_some();
     // Whoever holds a part with a finalizer holds up that part alone.
-    for part in &parts {
+    for part in &found.parts {
         write::delete(part, context).await?;
     }
-    if let Some(live) = &live
+    if let Some(live) = &found.workload
         && write::delete(live, context).await? == Deletion::Begun
     {
         return Err(words::still_there(&live.reference.to_string()).into());
     }
     let now = context.board.now();
-    context.store.with(|memory| {
-        if controller.has_reports()
-            && memory.view.workload(key).is_none()
-            && !memory.is_of_the_scheduler(key)
-            && memory.told_namespaces(&key.name).next().is_none()
-        {
-            memory.outbox.observe_gone(key, id, now);
-        }
-        memory.observe([key.clone()]);
-    });
+    context.store.note_workload_deleted(key, id, now);
     Ok(Outcome::Done {
         live: None,
         wrote,
@@ -375,10 +351,7 @@ pub(crate) fn writing(context: &LaneContext) -> Result<(), Stop> {
 /// nor deletes (D38b).
 pub(crate) fn writing_of(reference: &ObjectRef, context: &LaneContext) -> Result<(), Stop> {
     let resource = reference.resource;
-    if context
-        .store
-        .with(|memory| memory.view.is_unknown(resource))
-    {
+    if context.store.is_kind_forbidden(resource) {
         return Err(words::unknown(&reference.to_string(), resource).into());
     }
     writing(context)

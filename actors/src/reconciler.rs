@@ -139,9 +139,7 @@ impl Behaviour for Reconciler {
 
     async fn started(&mut self, context: &Context<ReconcilerMessage>) -> Result<(), ActorError> {
         let now = context.board.now();
-        self.lanes
-            .store
-            .with(|memory| memory.backlog.abandon_lanes(now));
+        self.lanes.store.abandon_tasks(now);
         self.duty.follow(context, || ReconcilerMessage::Turn);
         context.later(HOUSEKEEPING, ReconcilerMessage::Housekeeping);
         if self.lanes.store.rules().replaces_outdated_pods {
@@ -182,7 +180,7 @@ impl Behaviour for Reconciler {
             ReconcilerMessage::Roll => {
                 self.is_rolling = false;
                 let now = context.board.now();
-                self.lanes.store.with(|memory| memory.let_one_roll(now));
+                self.lanes.store.let_one_roll(now);
             }
             ReconcilerMessage::Renewal => {
                 self.renew(context);
@@ -221,7 +219,7 @@ impl Reconciler {
                 }
                 let store = &self.lanes.store;
                 store.enter_term(term, now);
-                store.with(|memory| memory.backlog.retry_waiting(now));
+                store.retry_waiting(now);
             }
         }
     }
@@ -229,8 +227,7 @@ impl Reconciler {
     fn drop_lanes(&mut self, now: Moment) {
         self.running.abort_all();
         self.round += 1;
-        let store = &self.lanes.store;
-        store.with(|memory| memory.backlog.abandon_lanes(now));
+        self.lanes.store.abandon_tasks(now);
     }
 
     /// Takes in a call; a process that does not write takes none.
@@ -253,18 +250,8 @@ impl Reconciler {
         while self.running.try_join_next().is_some() {}
         let Some(term) = self.duty.term() else { return };
         let now = context.board.now();
-        self.lanes
-            .store
-            .with(crate::store::Memory::forget_lost_callers);
-        loop {
-            let task = self.lanes.store.with(|memory| {
-                memory.backlog.wake_due(now);
-                // Of what krane cannot see at all nothing is decided (D38b).
-                (!self.lanes.store.is_halted() && !memory.view.is_blind())
-                    .then(|| memory.backlog.next_for(self.max_lanes, now))
-                    .flatten()
-            });
-            let Some(task) = task else { break };
+        self.lanes.store.forget_lost_callers();
+        while let Some(task) = self.lanes.store.begin_next_task(self.max_lanes, now) {
             if let Some(ago) = task.received_ago {
                 let stage = &self.lanes.metrics.reconcile.received_to_started;
                 stage.observe(ago.as_secs_f64());
@@ -297,7 +284,7 @@ impl Reconciler {
     }
 
     fn arm_timer(&mut self, context: &Context<ReconcilerMessage>) {
-        if let Some(at) = self.lanes.store.with(|memory| memory.backlog.next_timer()) {
+        if let Some(at) = self.lanes.store.next_timer() {
             self.alarm.set(at, context, ReconcilerMessage::Timer);
         }
     }
@@ -305,56 +292,16 @@ impl Reconciler {
     fn end_lane(&self, key: &WorkKey, outcome: Outcome, context: &Context<ReconcilerMessage>) {
         let now = context.board.now();
         let jitter = self.lanes.store.chance().unit();
-        let before = self.trouble_of(key);
-        let applied_after = self.lanes.store.with(|memory| {
-            if let WorkKey::Workload(key) = key {
-                memory.rolls.lane_ended(key, &outcome);
-            }
-            let backlog = &mut memory.backlog;
-            let applied_after = match outcome {
-                Outcome::Done { .. } => {
-                    let applied_after = backlog.finish(key, outcome, now, jitter);
-                    if let WorkKey::Shared(shared) = key {
-                        backlog.unblock(shared, now);
-                    }
-                    applied_after
-                }
-                Outcome::Blocked(ref on) => {
-                    let on = on.clone();
-                    backlog.finish(key, outcome, now, jitter);
-                    for shared in on {
-                        backlog.look(&WorkKey::Shared(shared), now);
-                    }
-                    None
-                }
-                Outcome::Deferred { .. } | Outcome::Trouble(_) => {
-                    backlog.finish(key, outcome, now, jitter)
-                }
-            };
-            match key {
-                WorkKey::Workload(key) => memory.tell_caller(key),
-                WorkKey::Shared(_) => memory.tell_callers(),
-            }
-            applied_after
-        });
-        if let Some(time) = applied_after {
+        let store = &self.lanes.store;
+        let before = store.trouble_of(key);
+        if let Some(time) = store.end_task(key, outcome, now, jitter) {
             let stage = &self.lanes.metrics.reconcile.started_to_applied;
             stage.observe(time.as_secs_f64());
         }
-        self.tell_trouble(key, before.as_ref(), self.trouble_of(key).as_ref());
-        if self
-            .lanes
-            .store
-            .with(|memory| !memory.to_observe.is_empty())
-        {
+        self.tell_trouble(key, before.as_ref(), store.trouble_of(key).as_ref());
+        if store.has_workloads_to_observe() {
             let _ = self.reporter.try_send(ReporterMessage::Look);
         }
-    }
-
-    fn trouble_of(&self, key: &WorkKey) -> Option<InTrouble> {
-        self.lanes
-            .store
-            .with(|memory| memory.backlog.trouble_of(key))
     }
 
     /// One line when trouble begins, changes or ends; attempts in between are only counted.
@@ -400,7 +347,7 @@ impl Reconciler {
     /// While a workload waits to roll, it is asked again and again whose turn it is.
     fn keep_rolling(&mut self, context: &Context<ReconcilerMessage>) {
         let is_needed = self.may_upgrade && !self.is_rolling && self.duty.is_on();
-        if is_needed && self.lanes.store.with(|memory| memory.rolls.waiting() > 0) {
+        if is_needed && self.lanes.store.has_workloads_to_roll() {
             self.is_rolling = true;
             context.later(ROLL, ReconcilerMessage::Roll);
         }
@@ -408,11 +355,7 @@ impl Reconciler {
 
     fn look_at_outdated(&self, context: &Context<ReconcilerMessage>) {
         let now = context.board.now();
-        self.lanes.store.with(|memory| {
-            for key in memory.outdated.keys() {
-                memory.backlog.look(&WorkKey::Workload(key.clone()), now);
-            }
-        });
+        self.lanes.store.check_outdated(now);
     }
 
     /// Nothing else wakes the pull secrets of namespaces in which nothing happens.
@@ -424,18 +367,14 @@ impl Reconciler {
         if self.renewed_with.as_ref() != Some(&password) {
             self.renewed_with = Some(password);
             let now = context.board.now();
-            let store = &self.lanes.store;
-            store.with(|memory| memory.renew_pull_secrets(now));
+            self.lanes.store.renew_pull_secrets(now);
         }
     }
 
     fn keep_house(&self, context: &Context<ReconcilerMessage>) {
         let now = context.board.now();
-        self.lanes.store.with(|memory| {
-            memory.backlog.forget_gone(now.saturating_sub(TOMBSTONE));
-            memory.outbox.forget_gone(now);
-            memory.forget_unneeded();
-        });
+        let gone_before = now.saturating_sub(TOMBSTONE);
+        self.lanes.store.forget_gone(gone_before, now);
     }
 }
 

@@ -29,6 +29,7 @@ use crate::scheduler::Followers;
 mod calls;
 mod explain;
 mod facts;
+mod lanes;
 mod look;
 mod ownership;
 mod receive;
@@ -37,6 +38,7 @@ mod snapshot;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use calls::{CallAnswer, Calls};
 pub use explain::{ObjectExplanation, Role, WorkloadExplanation};

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use krane_domain::ids::ObjectKey;
-use krane_domain::kinds;
 use krane_domain::object::{ObjectRef, Resource};
 use krane_ports::Deletion;
 
@@ -16,23 +15,12 @@ const PACE: Duration = Duration::from_secs(10);
 pub(super) async fn replace_one(key: &ObjectKey, context: &LaneContext) -> Result<(), Stop> {
     let now = context.board.now();
     let seconds = context.clock.unix_seconds();
-    let controller = context.store.controller();
-    let pod = context.store.with(|memory| {
-        let recent = memory.replaced_at.get(key);
-        if recent.is_some_and(|at| *at + PACE > now) {
-            return None;
-        }
-        let live = memory.view.workload(key)?;
-        let pods = memory.view.pods_of(live);
-        let pods: Vec<_> = pods.iter().map(AsRef::as_ref).collect();
-        kinds::outdated_pod(controller, live, &pods, seconds).cloned()
-    });
-    let Some(pod) = pod else { return Ok(()) };
+    let Some(pod) = context.store.pod_to_replace(key, PACE, now, seconds) else {
+        return Ok(());
+    };
     writing(context)?;
     let reference = ObjectRef::new(Resource::Pod, pod.namespace, pod.name);
-    context
-        .store
-        .with(|memory| memory.replaced_at.insert(key.clone(), now));
+    context.store.note_pod_replaced(key, now);
     tracing::info!(object = %reference, "replacing a pod of an older template that is not ready");
     let deleted = context.cluster.delete(&reference, &pod.uid).await;
     match deleted {

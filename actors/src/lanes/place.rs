@@ -35,9 +35,7 @@ pub(super) async fn place(rendered: &Rendered, context: &LaneContext) -> Result<
             Err(words::being_deleted(&reference.to_string()).into())
         }
         Some(metadata) => {
-            let was_ours = context
-                .store
-                .with(|memory| memory.view.was_ours(&metadata.uid));
+            let was_ours = context.store.was_ours(&metadata.uid);
             if metadata.is_ours() {
                 let found = refresh(rendered, context).await?;
                 let found = found.filter(|found| is_out_of_sight(found, context));
@@ -87,5 +85,5 @@ fn is_out_of_sight(found: &LiveObject, context: &LaneContext) -> bool {
         .iter()
         .filter(|watch| watch.resource == found.reference.resource);
     let is_shown = watches.any(|watch| watch.selects(&found.labels));
-    !is_shown && store.with(|memory| memory.view.get(&found.reference).is_none())
+    !is_shown && !store.is_live(&found.reference)
 }

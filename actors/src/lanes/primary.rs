@@ -19,7 +19,7 @@ pub(super) async fn bring_about(
 ) -> Result<Settlement, Stop> {
     let (key, rules) = (desired.key(), context.store.rules());
     let (mut keep, mut repair) = (Keep::EqualState, repair);
-    if context.store.with(|memory| memory.rolls.take_turn(key)) {
+    if context.store.take_turn_to_roll(key) {
         tracing::info!(%key, "its turn: its pods roll to the template of this version of krane");
         (keep, repair) = (Keep::Nothing, Repair::No);
     }
@@ -28,6 +28,6 @@ pub(super) async fn bring_about(
     };
     let primary = settle_as(&desired.reference(), &wanted, repair, false, context).await?;
     let is_kept = primary.keeps_template;
-    context.store.with(|memory| memory.rolls.note(key, is_kept));
+    context.store.note_template_kept(key, is_kept);
     Ok(primary)
 }

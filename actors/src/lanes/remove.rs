@@ -20,14 +20,10 @@ pub(super) async fn unneeded(
     repair: Repair,
     context: &LaneContext,
 ) -> Result<Settlement, Stop> {
-    let (found, owner) = context.store.with(|memory| {
-        let found = memory.view.get(reference).cloned();
-        // What is known of a kind that krane may not list is of the past.
-        let found = found.filter(|_| !memory.view.is_unknown(reference.resource));
-        (found, memory.view.workload(workload).cloned())
-    });
+    let former = context.store.former_dependant(reference, workload);
+    let found = former.live;
     let found = found.filter(|found| found.is_ours() && !found.is_terminating);
-    let (Some(found), Some(owner)) = (found, owner) else {
+    let (Some(found), Some(owner)) = (found, former.workload) else {
         return Ok(Settlement::default());
     };
     if !found.is_owned_by(&owner.uid) {

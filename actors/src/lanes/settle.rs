@@ -55,12 +55,7 @@ pub(super) async fn settle_as(
 ) -> Result<Settlement, Stop> {
     let what = reference.to_string();
     for _ in 0..ROUNDS {
-        let (live, fuse) = context.store.with(|memory| {
-            (
-                memory.view.get(reference).cloned(),
-                memory.fuses.get(reference).cloned(),
-            )
-        });
+        let (live, fuse) = context.store.live_with_fuse(reference);
         let seconds = context.clock.unix_seconds();
         let rendered = &*wanted(live.as_deref(), Keep::EqualState);
         let compare = tracing::info_span!("compare", object = %what);
@@ -84,9 +79,7 @@ pub(super) async fn settle_as(
                 if adopt(rendered, &uid, context).await? {
                     // What krane owns has changed, and with it maybe what it wants. That the state
                     // is equal proves nothing of a template that is krane's since a moment ago.
-                    let live = context
-                        .store
-                        .with(|memory| memory.view.get(reference).cloned());
+                    let live = context.store.live_object(reference);
                     let rendered = &*wanted(live.as_deref(), Keep::EarlierForm);
                     if let Some(settlement) = write(rendered, Some(&uid), repair, context).await? {
                         if repair.is_drift() {

@@ -44,36 +44,29 @@ pub(super) fn need(shared: &SharedKey, context: &LaneContext) -> Need {
         return need(kinds::can_do_without(shared, rules));
     }
     if let SharedKey::Namespace(namespace) = shared
-        && context
-            .store
-            .with(|memory| memory.foreign_namespaces.contains(namespace))
+        && context.store.is_foreign_namespace(namespace)
     {
         return Need::InPlace;
     }
     let Some(rendered) = render(shared, context) else {
         return Need::InPlace;
     };
-    let resource = rendered.reference.resource;
-    let (live, fuse, kind_is_missing) = context.store.with(|memory| {
-        (
-            memory.view.get(&rendered.reference).cloned(),
-            memory.fuses.get(&rendered.reference).cloned(),
-            memory.kinds_missing.contains(&resource),
-        )
-    });
-    if kind_is_missing && live.is_none() {
+    let found = context.store.shared_object(&rendered.reference);
+    if found.is_kind_missing && found.live.is_none() {
         return need(kinds::can_do_without(shared, rules));
     }
     match drift::decide(
         &rendered,
-        live.as_deref(),
-        fuse.as_ref(),
+        found.live.as_deref(),
+        found.fuse.as_ref(),
         context.clock.unix_seconds(),
     ) {
         Decision::InPlace => Need::InPlace,
-        Decision::Held { .. } => need(live.is_some()),
+        Decision::Held { .. } => need(found.live.is_some()),
         Decision::Update { differences, .. }
-            if live.is_some_and(|live| is_older_rendering(&live, &differences)) =>
+            if found
+                .live
+                .is_some_and(|live| is_older_rendering(&live, &differences)) =>
         {
             Need::OnlyOlder
         }
@@ -91,8 +84,7 @@ pub(super) fn need(shared: &SharedKey, context: &LaneContext) -> Need {
 /// Whether krane may not list the kind of this object.
 fn is_unknown(shared: &SharedKey, context: &LaneContext) -> bool {
     let resource = kinds::shared_reference(shared).resource;
-    let store = &context.store;
-    store.with(|memory| memory.view.is_unknown(resource))
+    context.store.is_kind_forbidden(resource)
 }
 
 /// Brings a shared object about, or removes it when nobody has needed it for long enough.
@@ -108,9 +100,7 @@ pub(super) async fn bring_about(
     let Some(rendered) = render(shared, context) else {
         return retire(shared, context).await;
     };
-    context
-        .store
-        .with(|memory| memory.memberless.remove(shared));
+    context.store.forget_memberless(shared);
     let mut is_free = false;
     if let SharedKey::Namespace(namespace) = shared {
         match found_namespace(namespace, context).await? {
@@ -151,7 +141,7 @@ pub(super) async fn bring_about(
 }
 
 fn render(shared: &SharedKey, context: &LaneContext) -> Option<Rendered> {
-    let members = context.store.with(|memory| memory.members_of(shared));
+    let members = context.store.members_of(shared);
     let rules = context.store.rules();
     match (shared, &context.registry_password) {
         (SharedKey::PullSecret(_), Some(password)) => {
@@ -176,10 +166,7 @@ enum Found {
 
 async fn found_namespace(namespace: &Arc<str>, context: &LaneContext) -> Result<Found, Stop> {
     let reference = kinds::shared_reference(&SharedKey::Namespace(Arc::clone(namespace)));
-    if context
-        .store
-        .with(|memory| memory.view.get(&reference).is_some())
-    {
+    if context.store.is_live(&reference) {
         return Ok(Found::Ours);
     }
     let found = context
@@ -191,10 +178,8 @@ async fn found_namespace(namespace: &Arc<str>, context: &LaneContext) -> Result<
         Some(metadata) if metadata.is_terminating => {
             Err(words::being_deleted(&reference.to_string()).into())
         }
-        Some(metadata) if !metadata.is_ours() && !was_ours(&metadata.uid, context) => {
-            context
-                .store
-                .with(|memory| memory.foreign_namespaces.insert(Arc::clone(namespace)));
+        Some(metadata) if !metadata.is_ours() && !context.store.was_ours(&metadata.uid) => {
+            context.store.note_foreign_namespace(namespace);
             Ok(Found::Foreign)
         }
         Some(_) => Ok(Found::Ours),
@@ -202,27 +187,16 @@ async fn found_namespace(namespace: &Arc<str>, context: &LaneContext) -> Result<
     }
 }
 
-/// Whether the object is ours and only lost our label.
-fn was_ours(uid: &str, context: &LaneContext) -> bool {
-    context.store.with(|memory| memory.view.was_ours(uid))
-}
-
 /// Nobody needs the object. A policy goes after a while; namespaces and secrets stay.
 async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, Stop> {
     let reference = kinds::shared_reference(shared);
-    let live = context
-        .store
-        .with(|memory| memory.view.get(&reference).cloned());
+    let live = context.store.live_object(&reference);
     let (SharedKey::IsolationPolicy { .. }, Some(live)) = (shared, live) else {
-        context
-            .store
-            .with(|memory| memory.memberless.remove(shared));
+        context.store.forget_memberless(shared);
         return Ok(Outcome::NOTHING_TO_DO);
     };
     let now = context.board.now();
-    let since = context
-        .store
-        .with(|memory| *memory.memberless.entry(shared.clone()).or_insert(now));
+    let since = context.store.note_memberless(shared, now);
     let due = since + MEMBERLESS;
     if due > now || !is_replayed(context) {
         let left = due.saturating_sub(now).max(Duration::from_secs(10));
@@ -235,15 +209,13 @@ async fn retire(shared: &SharedKey, context: &LaneContext) -> Result<Outcome, St
         return Err(trouble.into());
     }
     delete(&live, context).await?;
-    context
-        .store
-        .with(|memory| memory.memberless.remove(shared));
+    context.store.forget_memberless(shared);
     Ok(Outcome::NOTHING_TO_DO)
 }
 
 fn is_replayed(context: &LaneContext) -> bool {
     let now = context.board.now();
-    context.store.with(|memory| memory.is_replayed(now))
+    context.store.is_replayed(now)
 }
 
 /// Whether the live policy lets through everything the rendered one does, and more: then only
@@ -252,8 +224,6 @@ fn is_only_narrower(shared: &SharedKey, rendered: &Rendered, context: &LaneConte
     if !matches!(shared, SharedKey::IsolationPolicy { .. }) {
         return false;
     }
-    let live = context
-        .store
-        .with(|memory| memory.view.get(&rendered.reference).cloned());
+    let live = context.store.live_object(&rendered.reference);
     live.is_some_and(|live| kinds::only_loses_ports(rendered, &live))
 }

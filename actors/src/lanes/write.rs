@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use krane_domain::drift::FuseMemory;
-use krane_domain::ids::WorkKey;
-use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
+use krane_domain::object::{LiveObject, Rendered};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
-use krane_domain::view;
 use krane_ports::Deletion;
 
 use super::repair::Repair;
@@ -27,13 +25,13 @@ pub(super) async fn write(
 ) -> Result<Option<Settlement>, Stop> {
     let reference = &rendered.reference;
     // It is ours until the apply has worked: one that failed must find that out again.
-    let lost_our_label = |uid: &&str| context.store.with(|memory| memory.view.was_ours(uid));
+    let lost_our_label = |uid: &&str| context.store.was_ours(uid);
     let returning = uid.filter(lost_our_label);
     writing_of(reference, context)?;
     match context.cluster.apply(rendered, uid).await {
         Ok(live) => {
             if let Some(uid) = returning {
-                context.store.with(|memory| memory.view.restore(uid));
+                context.store.note_label_restored(uid);
             }
             context.metrics.apply_writes.inc();
             if repair.is_drift() {
@@ -42,24 +40,7 @@ pub(super) async fn write(
             let fuse = FuseMemory::after_apply(rendered, &live);
             let live = Arc::new(live);
             let now = context.board.now();
-            context.store.with(|memory| {
-                memory.kinds_missing.remove(&reference.resource);
-                match fuse {
-                    Some(fuse) => memory.fuses.insert(reference.clone(), fuse),
-                    None => memory.fuses.remove(reference),
-                };
-                let effects = memory.view.insert(Arc::clone(&live));
-                memory.observe(effects.observe);
-                // What our own write did to the view needs no second look; what it did to
-                // objects shared with others does.
-                for key in effects.look {
-                    if matches!(key, WorkKey::Shared(_))
-                        && reference.resource == context.store.controller().primary()
-                    {
-                        memory.backlog.look(&key, now);
-                    }
-                }
-            });
+            context.store.note_applied(reference, &live, fuse, now);
             let repaired = repair.edit();
             Ok(Some(Settlement {
                 wrote: true,
@@ -75,7 +56,7 @@ pub(super) async fn write(
         }
         Err(refusal) => {
             if refusal.class == RefusalClass::NamespaceMissing {
-                forget_namespace(rendered, context);
+                context.store.note_namespace_gone(&reference.namespace);
             }
             Err(write_refused(&format!("applying {reference}"), &refusal).into())
         }
@@ -94,10 +75,7 @@ pub(super) async fn adopt(
     match context.cluster.adopt(reference, uid).await {
         Ok(live) => {
             context.metrics.apply_writes.inc();
-            context.store.with(|memory| {
-                let effects = memory.view.insert(live);
-                memory.observe(effects.observe);
-            });
+            context.store.note_live_object(live);
             Ok(true)
         }
         Err(refusal) if is_stale(&refusal) => {
@@ -119,31 +97,15 @@ pub(super) async fn refresh(
     match fresh {
         Ok(Some(live)) => {
             let live = Arc::new(live);
-            context.store.with(|memory| {
-                let effects = memory.view.insert(Arc::clone(&live));
-                memory.observe(effects.observe);
-            });
+            context.store.note_live_object(Arc::clone(&live));
             Ok(Some(live))
         }
         Ok(None) => {
-            context.store.with(|memory| {
-                let effects = memory.view.doubt(reference);
-                memory.take_effects(effects, now);
-            });
+            context.store.note_not_found(reference, now);
             Ok(None)
         }
         Err(refusal) => Err(refused(&format!("reading {reference}"), &refusal).into()),
     }
-}
-
-/// The namespace is gone although it looked in place: it has to be put in place again.
-fn forget_namespace(rendered: &Rendered, context: &LaneContext) {
-    let namespace = &rendered.reference.namespace;
-    let reference = ObjectRef::new(Resource::Namespace, "", Arc::clone(namespace));
-    context.store.with(|memory| {
-        memory.foreign_namespaces.remove(namespace);
-        memory.view.doubt(&reference);
-    });
 }
 
 /// Deletes a live object of ours, by its uid. What is on its way out already is left to go.
@@ -164,24 +126,13 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<D
     match context.cluster.delete(reference, uid).await {
         Ok(Deletion::Begun) => {
             context.metrics.apply_deletes.inc();
-            context
-                .store
-                .with(|memory| memory.view.mark_leaving(reference, &live.uid));
+            context.store.note_delete_begun(live);
             Ok(Deletion::Begun)
         }
         Ok(Deletion::Gone) => {
             context.metrics.apply_deletes.inc();
             let now = context.board.now();
-            context.store.with(|memory| {
-                memory.fuses.remove(reference);
-                let effects = memory.view.remove(reference, &live.uid, view::GONE);
-                memory.observe(effects.observe);
-                for key in effects.look {
-                    if matches!(key, WorkKey::Shared(_)) {
-                        memory.backlog.look(&key, now);
-                    }
-                }
-            });
+            context.store.note_deleted(live, now);
             Ok(Deletion::Gone)
         }
         Err(refusal) => Err(write_refused(&format!("deleting {reference}"), &refusal).into()),

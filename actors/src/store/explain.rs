@@ -146,7 +146,8 @@ impl Store {
         found
     }
 
-    fn is_live(&self, reference: &ObjectRef) -> bool {
+    /// Whether the view has this object.
+    pub(crate) fn is_live(&self, reference: &ObjectRef) -> bool {
         self.with(|memory| memory.view.get(reference).is_some())
     }
 }
