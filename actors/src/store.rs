@@ -38,6 +38,7 @@ mod snapshot;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod watching;
 mod work;
 
 pub use calls::{CallAnswer, Calls};
@@ -47,6 +48,7 @@ pub use facts::{BrokenWatch, ResyncSummary, StreamMemory, WatchFailure};
 pub use look::{Connection, Lag, Outlook};
 pub use receive::member_of;
 pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};
+pub(crate) use watching::WatchStart;
 
 /// The stream counts as quiet after this long without a message.
 pub const QUIET: Duration = Duration::from_secs(10);

@@ -28,7 +28,7 @@ use crate::outage;
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::reporter::ReporterMessage;
 use crate::status::{Context, StatusBoard};
-use crate::store::{Store, WatchFailure};
+use crate::store::{Store, WatchFailure, WatchStart};
 
 /// What a watch actor understands.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Behaviour for Watch {
                 | WatchMessage::Failed(..)
                 | WatchMessage::Recovered(_)
         );
-        self.store.with(|memory| match message {
+        match message {
             WatchMessage::Listed(resource, listed) => {
                 for text in &listed.undecodable {
                     tracing::warn!(controller, kind = resource.kind(), text, "object left out");
@@ -150,25 +150,25 @@ impl Behaviour for Watch {
                     .undecodable
                     .inc_by(listed.undecodable.len() as u64);
                 self.metrics.relists.inc();
-                memory.replace(resource, listed, now);
+                self.store.replace_objects(resource, listed, now);
             }
             WatchMessage::Listing(resource, known) => {
-                memory.view.list_begins(resource);
+                self.store.begin_list(resource);
                 let _ = known.send(());
             }
             WatchMessage::Restored(restores) => {
                 if std::mem::replace(&mut self.restores, restores) < restores {
-                    memory.cluster_restored();
+                    self.store.note_cluster_restored();
                 }
             }
-            WatchMessage::Applied(item) => memory.see(item, now),
-            WatchMessage::Deleted(item) => memory.lose(&item, now),
+            WatchMessage::Applied(item) => self.store.upsert_object(item, now),
+            WatchMessage::Deleted(item) => self.store.remove_object(&item, now),
             WatchMessage::Undecodable(resource, text) => {
                 tracing::warn!(controller, kind = resource.kind(), text, "event left out");
                 self.metrics.undecodable.inc();
             }
             WatchMessage::KindMissing(resource) => {
-                if memory.kind_is_missing(resource, now) {
+                if self.store.note_kind_missing(resource, now) {
                     tracing::warn!(
                         controller,
                         kind = resource.kind(),
@@ -178,13 +178,13 @@ impl Behaviour for Watch {
             }
             WatchMessage::Forbidden(resource, failure) => {
                 let text = failure.text.clone();
-                if memory.kind_is_forbidden(resource, failure, now) {
+                if self.store.note_kind_forbidden(resource, failure, now) {
                     words::tell_forbidden(controller, resource, &text);
                 }
             }
             WatchMessage::Failed(resource, failure) => {
                 let text = failure.text.clone();
-                if memory.watch_failed(resource, failure, now) {
+                if self.store.note_watch_failed(resource, failure, now) {
                     tracing::warn!(
                         controller,
                         kind = resource.kind(),
@@ -194,17 +194,16 @@ impl Behaviour for Watch {
                 }
             }
             WatchMessage::Recovered(resource) => {
-                memory.broken_watches.remove(&resource);
+                self.store.note_watch_recovered(resource, now);
                 tracing::info!(controller, kind = resource.kind(), "watch works again");
-                memory.backlog.retry_transient(now);
             }
             WatchMessage::LoopPanicked(_) => {}
-        });
+        }
         if is_about_watches {
             outage::look(&self.store, &context.board);
         }
         reconciler::nudge(&self.reconciler);
-        if self.store.with(|memory| !memory.to_observe.is_empty()) {
+        if self.store.has_workloads_to_observe() {
             let _ = self.reporter.try_send(ReporterMessage::Look);
         }
         Ok(())
@@ -213,10 +212,7 @@ impl Behaviour for Watch {
 
 impl Watch {
     fn follow(&mut self, spec: WatchSpec, context: &Context<WatchMessage>) {
-        let (listed, is_failing) = self.store.with(|memory| {
-            let is_failing = memory.broken_watches.contains_key(&spec.resource);
-            (memory.listed.remove(&spec.resource), is_failing)
-        });
+        let WatchStart { listed, is_failing } = self.store.begin_watch(spec.resource);
         let cluster = Arc::clone(&self.cluster);
         let chance = self.store.chance().clone();
         let (own, resource) = (context.own.clone(), spec.resource);

@@ -22,13 +22,13 @@ pub async fn first_lists(
 ) -> Result<(), String> {
     let mut specs = store.controller().watches(store.rules());
     // One kind that cannot be listed must not make the others list again and again.
-    specs.retain(|spec| store.with(|memory| !memory.is_listed_already(spec.resource, board.now())));
+    specs.retain(|spec| !store.is_listed_already(spec.resource, board.now()));
     let lists = specs.iter().map(|spec| async move {
-        let asked_for = store.with(|memory| memory.list_wait(spec.resource, board.now()));
+        let asked_for = store.list_wait(spec.resource, board.now());
         if !asked_for.is_zero() {
             pause(asked_for).await;
         }
-        store.with(|memory| memory.view.list_begins(spec.resource));
+        store.begin_list(spec.resource);
         (spec, cluster.list(spec).await)
     });
     let mut lists: FuturesUnordered<_> = lists.collect();
@@ -37,16 +37,9 @@ pub async fn first_lists(
     while let Some((spec, listed)) = lists.next().await {
         let resource = spec.resource;
         match listed {
-            Ok(listed) => store.with(|memory| {
-                memory
-                    .listed
-                    .insert(resource, listed.resource_version.clone());
-                memory.note_first_list(resource, None, board.now());
-                memory.replace(resource, listed, board.now());
-                memory.broken_watches.remove(&resource);
-            }),
+            Ok(listed) => store.receive_first_list(resource, listed, board.now()),
             Err(refusal) if refusal.class == RefusalClass::KindMissing => {
-                store.with(|memory| memory.kind_is_missing(resource, board.now()));
+                store.note_kind_missing(resource, board.now());
             }
             Err(refusal) => {
                 let failure = failure(&refusal);
@@ -59,15 +52,10 @@ pub async fn first_lists(
                         format!("the first list of {kinds} failed: {refusal}")
                     });
                 }
-                let is_news = store.with(|memory| {
-                    memory.note_first_list(resource, Some(asked_for), board.now());
-                    if is_forbidden {
-                        return memory.kind_is_forbidden(resource, failure, board.now());
-                    }
-                    memory.watch_failed(resource, failure, board.now());
-                    false
-                });
-                if is_news {
+                let now = board.now();
+                if !is_forbidden {
+                    store.note_first_list_failed(resource, failure, asked_for, now);
+                } else if store.note_first_list_forbidden(resource, failure, asked_for, now) {
                     let controller = store.controller().name();
                     tell_forbidden(controller, resource, &refusal.to_string());
                 }
