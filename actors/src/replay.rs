@@ -145,14 +145,11 @@ impl Replay {
         while self.reading.try_join_next().is_some() {}
         let now = context.board.now();
         // To where the stream has come. The cursor may be far behind, held by one bad state.
-        let (is_replayed, newest) = self
-            .store
-            .with(|memory| (memory.is_replayed(now), memory.backlog.highest()));
-        if !is_replayed {
+        let Some(newest) = self.store.replay_target(now) else {
             // The stream is still at its own first replay.
             self.arm(context);
             return;
-        }
+        };
         self.under_way = replay::Replay::default();
         self.is_reading = true;
         self.reading.spawn(pump::read(
@@ -167,10 +164,7 @@ impl Replay {
         let now = context.board.now();
         self.contact.heard(now);
         let replay = &mut self.under_way;
-        if self
-            .store
-            .with(|memory| memory.receive_replayed(replay, state, now))
-        {
+        if self.store.receive_replayed(replay, state, now) {
             reconciler::nudge(&self.reconciler);
         }
     }
@@ -208,8 +202,7 @@ impl Replay {
             "the control plane was restored from an older copy: two replays show older states \
              than are known. They are applied, and the stream begins again at version 0"
         );
-        let now = context.board.now();
-        self.store.with(|memory| memory.adopt(states, now));
+        self.store.adopt_restored(states, context.board.now());
         // A full mailbox makes the stream look as well.
         let _ = self.stream.try_send(StreamMessage::Connect);
         reconciler::nudge(&self.reconciler);

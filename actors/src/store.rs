@@ -35,6 +35,7 @@ mod ownership;
 mod receive;
 mod sight;
 mod snapshot;
+mod streaming;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub use facts::{BrokenWatch, ResyncSummary, StreamMemory, WatchFailure};
 pub use look::{Connection, Lag, Outlook};
 pub use receive::member_of;
 pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};
+pub(crate) use streaming::{StreamEnding, StreamOpening};
 pub(crate) use watching::WatchStart;
 
 /// The stream counts as quiet after this long without a message.

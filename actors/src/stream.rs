@@ -26,7 +26,7 @@ use crate::lease::{Duty, Leadership, OneTimer, Turn};
 use crate::metrics::ControllerMetrics;
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::status::{Context, StatusBoard};
-use crate::store::Store;
+use crate::store::{Store, StreamEnding, StreamOpening};
 
 /// Shortest wait before a connect after the first …
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
@@ -126,10 +126,7 @@ impl Behaviour for Stream {
         if self.take_turn(context) || !self.duty.is_on() {
             return Ok(());
         }
-        if self
-            .store
-            .with(|memory| std::mem::take(&mut memory.stream.must_reconnect))
-        {
+        if self.store.take_reconnect_request() {
             self.connect(context);
             return Ok(());
         }
@@ -138,7 +135,7 @@ impl Behaviour for Stream {
             StreamMessage::Event { connection, event } if connection == self.connection => {
                 match event {
                     StreamEvent::Opened => {
-                        if self.store.with(|memory| memory.stream.opened_at.is_none()) {
+                        if !self.store.is_stream_open() {
                             self.opened(context);
                         }
                     }
@@ -176,13 +173,7 @@ impl Stream {
         self.pump.abort_all();
         self.connection += 1;
         self.metrics.stream_connected.set(0);
-        self.store.with(|memory| {
-            if memory.stream.opened_at.take().is_some() {
-                memory.stream.lost_at = Some(now);
-            }
-            memory.stream.down_since = None;
-            memory.stream.was_open_since = false;
-        });
+        self.store.note_stream_closed(now);
     }
 
     fn connect(&mut self, context: &Context<StreamMessage>) {
@@ -193,13 +184,7 @@ impl Stream {
         self.metrics.stream_connected.set(0);
         self.connection += 1;
         let connection = self.connection;
-        let now = context.board.now();
-        let cursor = self.store.with(|memory| {
-            if memory.stream.opened_at.take().is_some() {
-                memory.stream.down_since.get_or_insert(now);
-            }
-            memory.backlog.cursor()
-        });
+        let cursor = self.store.begin_stream_connect(context.board.now());
         tracing::debug!(
             controller = self.store.controller().name(),
             cursor,
@@ -244,12 +229,7 @@ impl Stream {
     fn opened(&self, context: &Context<StreamMessage>) {
         let now = context.board.now();
         self.metrics.stream_connected.set(1);
-        let (cursor, lost_at) = self.store.with(|memory| {
-            memory.stream.opened_at = Some(now);
-            memory.stream.was_open_since = true;
-            memory.stream.down_since = None;
-            (memory.backlog.cursor(), memory.stream.lost_at.take())
-        });
+        let StreamOpening { cursor, silence } = self.store.note_stream_opened(now);
         tracing::info!(
             controller = self.store.controller().name(),
             cursor,
@@ -259,7 +239,6 @@ impl Stream {
         context
             .board
             .record(controller, Happening::StreamOpened { cursor });
-        let silence = lost_at.map_or(Duration::ZERO, |lost| now.saturating_sub(lost));
         self.contact.heard_after(silence, now);
     }
 
@@ -279,11 +258,7 @@ impl Stream {
             assert!(!state.key.name.starts_with("fault-stream"), "fault hook");
         }
         let named = traced(&item, context);
-        let is_first = self.store.with(|memory| {
-            let is_first = memory.stream.opened_at.is_none();
-            memory.receive(item, now);
-            is_first
-        });
+        let is_first = self.store.receive_stream_item(item, now);
         if let Some((key, version)) = named {
             self.begin_trace(&key, version, context);
         }
@@ -297,17 +272,14 @@ impl Stream {
 
     /// Begins the trace of a state that was news.
     fn begin_trace(&self, key: &ObjectKey, version: u64, context: &Context<StreamMessage>) {
-        let is_news = self
-            .store
-            .with(|memory| memory.backlog.lacks_trace(key, version));
+        let is_news = self.store.lacks_trace(key, version);
         if let Some(traces) = context.board.traces().filter(|_| is_news) {
             let trace = traces.received(StateSpan {
                 controller: self.store.controller(),
                 key,
                 version,
             });
-            self.store
-                .with(|memory| memory.backlog.begin_trace(key, version, trace));
+            self.store.begin_trace(key, version, trace);
         }
     }
 
@@ -316,18 +288,7 @@ impl Stream {
         let controller = self.store.controller().name();
         self.metrics.stream_connected.set(0);
         self.metrics.stream_ended(end.code);
-        let (is_news, was_open) = self.store.with(|memory| {
-            let was_open = memory.stream.opened_at.take().is_some();
-            if was_open {
-                memory.stream.lost_at = Some(now);
-            }
-            let is_news = memory.stream.last_end.as_ref() != Some(end);
-            memory.stream.last_end = Some(end.clone());
-            memory.stream.ended_at = Some(now);
-            memory.stream.down_since.get_or_insert(now);
-            memory.stream.was_open_since = false;
-            (is_news, was_open)
-        });
+        let StreamEnding { is_news, was_open } = self.store.note_stream_ended(end, now);
         if is_news || was_open {
             let ended = Happening::StreamEnded {
                 code: end.code,
