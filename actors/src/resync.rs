@@ -10,11 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use krane_domain::backlog::AnswerReceipt;
-use krane_domain::brake::Verdict;
 use krane_domain::desired::Change;
-use krane_domain::ids::{Moment, WorkKey};
-use krane_ports::{Answer, ControlPlane, Question};
+use krane_domain::ids::Moment;
+use krane_ports::{Answer, ControlPlane};
 use krane_supervision::actor::Behaviour;
 use krane_supervision::address::Address;
 use krane_supervision::cause::ActorError;
@@ -28,7 +26,7 @@ use crate::lease::{Duty, OneTimer, Turn};
 use crate::metrics::ControllerMetrics;
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::status::{Context, StatusBoard};
-use crate::store::{QUIET, ResyncSummary, Store, member_of};
+use crate::store::{QUIET, ResyncSummary, Store, UnknownObjects};
 
 /// A pass that a person waits for spreads its questions over this long.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -160,8 +158,8 @@ impl Resync {
     fn tick(&mut self, spread: Duration, context: &Context<ResyncMessage>) {
         while self.passes.try_join_next().is_some() {}
         let now = context.board.now();
-        let is_first = self.store.with(|memory| memory.last_resync.is_none());
-        if is_first && !self.store.with(|memory| memory.is_replayed(now)) {
+        let is_first = !self.store.has_resynced();
+        if is_first && !self.store.is_replayed(now) {
             self.timer
                 .set(FIRST_PASS_CHECK, context, ResyncMessage::Tick);
             return;
@@ -171,14 +169,7 @@ impl Resync {
             return;
         }
         let controller = self.store.controller();
-        let questions: Vec<Question> = self.store.with(|memory| {
-            let questions = memory.view.questions().into_iter();
-            // The control plane knows nothing of what the scheduler wants (D32).
-            questions
-                .filter(|(key, _)| !memory.is_of_the_scheduler(key))
-                .map(|(key, id)| Question { key, id })
-                .collect()
-        });
+        let questions = self.store.resync_questions();
         tracing::debug!(
             controller = controller.name(),
             questions = questions.len(),
@@ -225,33 +216,14 @@ impl Resync {
             );
             return;
         }
-        let (receipt, is_work) = self.store.with(|memory| {
-            memory.brake.named(key);
-            let receipt = memory
-                .backlog
-                .answer(key, change.clone(), finding.asked_at, now);
-            let is_work = match receipt {
-                AnswerReceipt::Adopted => {
-                    memory.want(key, member_of(change), now);
-                    true
-                }
-                AnswerReceipt::Unchanged => {
-                    // The watch shows drift as it happens; this finds what it may have missed.
-                    let work = WorkKey::Workload(key.clone());
-                    let live = memory.view.workload(key).map(|live| live.fingerprint);
-                    let settled = memory.backlog.settled(&work);
-                    settled.is_some_and(|settled| settled.live != live)
-                        && memory.backlog.look(&work, now)
-                }
-                AnswerReceipt::Dropped => false,
-            };
-            (receipt, is_work)
-        });
-        if receipt == AnswerReceipt::Adopted {
+        let effect = self
+            .store
+            .receive_answer(key, change, finding.asked_at, now);
+        if effect.is_adopted {
             tracing::info!(controller, %key, "resync changed what is wanted");
             self.record(Happening::ResyncChanged { key: key.clone() }, context);
         }
-        if is_work {
+        if effect.is_work {
             reconciler::nudge(&self.reconciler);
         }
     }
@@ -260,14 +232,12 @@ impl Resync {
         self.judge(result, context);
         let now = context.board.now();
         // Last, so that whoever sees the pass sees what came of it.
-        self.store.with(|memory| {
-            memory.last_resync = Some(ResyncSummary {
-                ended_at: now,
-                took: now.saturating_sub(result.started_at),
-                asked: result.asked,
-                failed: result.failed,
-                unknown: result.unknown.len(),
-            });
+        self.store.note_resync(ResyncSummary {
+            ended_at: now,
+            took: now.saturating_sub(result.started_at),
+            asked: result.asked,
+            failed: result.failed,
+            unknown: result.unknown.len(),
         });
     }
 
@@ -296,24 +266,12 @@ impl Resync {
             );
             return;
         }
-        let (verdict, is_news) = self.store.with(|memory| {
-            let live = memory.view.workloads();
-            let objects = live
-                .filter(|live| !memory.is_of_the_scheduler(&live.reference.key()))
-                .count();
-            let view = &memory.view;
-            memory.brake.retain(|key| view.has_any_of(key));
-            let held = memory.brake.held().len();
-            let percent = self.max_deletes_percent;
-            let verdict = memory.brake.judge(unknown, objects, percent, now);
-            (verdict, memory.brake.held().len() > held)
-        });
-        match verdict {
-            Verdict::Release(keys) => {
+        let percent = self.max_deletes_percent;
+        match self.store.judge_unknown(unknown, percent, now) {
+            UnknownObjects::Delete(keys) => {
                 for key in keys {
                     let asked_at = result.unknown.get(&key).copied().unwrap_or(Moment::ZERO);
-                    let is_adopted = self.store.with(|memory| memory.disown(&key, asked_at, now));
-                    if is_adopted {
+                    if self.store.disown(&key, asked_at, now) {
                         tracing::warn!(
                             controller,
                             %key,
@@ -325,10 +283,10 @@ impl Resync {
                 }
                 reconciler::nudge(&self.reconciler);
             }
-            Verdict::Hold if !is_news => {
+            UnknownObjects::Held { is_news: false } => {
                 tracing::debug!(controller, found, "deletions are held as before");
             }
-            Verdict::Hold => {
+            UnknownObjects::Held { is_news: true } => {
                 tracing::error!(
                     controller,
                     found,
