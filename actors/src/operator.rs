@@ -80,7 +80,7 @@ impl Operator {
     /// Deletes what the brake holds, now (D7). Returns which objects.
     pub fn allow_deletes(&self) -> BTreeSet<ObjectKey> {
         let now = self.board.now();
-        let keys = self.store.with(|memory| memory.allow_deletes(now));
+        let keys = self.store.allow_deletes(now);
         if !keys.is_empty() {
             tracing::warn!(
                 controller = self.controller().name(),
@@ -99,21 +99,14 @@ impl Operator {
     pub fn retry(&self, key: Option<&ObjectKey>) -> usize {
         let now = self.board.now();
         let work = key.map(|key| WorkKey::Workload(key.clone()));
-        let count = self
-            .store
-            .with(|memory| memory.backlog.retry_now(work.as_ref(), now));
+        let count = self.store.retry_now(work.as_ref(), now);
         self.asked("retry", key.cloned());
         reconciler::nudge(&self.reconciler);
         count
     }
 
     fn look(&self, key: &ObjectKey) {
-        let now = self.board.now();
-        let work = WorkKey::Workload(key.clone());
-        self.store.with(|memory| {
-            memory.backlog.retry_now(Some(&work), now);
-            memory.backlog.look(&work, now);
-        });
+        self.store.check_now(key, self.board.now());
         reconciler::nudge(&self.reconciler);
     }
 
@@ -127,10 +120,7 @@ impl Operator {
         if self.resync.try_send(ResyncMessage::Now).is_err() {
             return Heard::Down;
         }
-        let may_begin = self
-            .store
-            .with(|memory| memory.last_resync.is_some() || memory.is_replayed(now));
-        if may_begin {
+        if self.store.may_resync(now) {
             Heard::Begins
         } else {
             Heard::AfterReplay
@@ -162,8 +152,7 @@ impl Operator {
 
     /// Writes were switched on: what waited for that goes on.
     pub fn go_on(&self) {
-        let now = self.board.now();
-        self.store.with(|memory| memory.backlog.retry_waiting(now));
+        self.store.retry_waiting(self.board.now());
         reconciler::nudge(&self.reconciler);
     }
 
@@ -177,7 +166,7 @@ impl Operator {
         if self.store.is_halted() || !self.writes.load(Ordering::Relaxed) {
             return Err(HoldError::NoWrites);
         }
-        let live = self.store.with(|memory| memory.view.workload(key).cloned());
+        let live = self.store.live_workload(key);
         let live = live.ok_or(HoldError::NoObject)?;
         if !live.is_ours() {
             return Err(HoldError::NotOurs);
@@ -190,10 +179,7 @@ impl Operator {
         let held = self.cluster.hold(&live.reference, &live.uid, until).await;
         let held = held.map_err(HoldError::Refused)?;
         // The next lane has to see it, whether or not the watch was faster.
-        self.store.with(|memory| {
-            let effects = memory.view.insert(held);
-            memory.observe(effects.observe);
-        });
+        self.store.note_hold_written(held);
         let what = if until.is_some() { "hold" } else { "release" };
         self.asked(what, Some(key.clone()));
         self.look(key);

@@ -9,8 +9,8 @@ mod watching;
 use krane_domain::scheduler::{CallFailure, CallFailureKind};
 
 pub use desk::{CALL_DEADLINE, Desk, Front};
-pub(crate) use watching::Followers;
 pub use watching::MOST_FOLLOWERS;
+pub(crate) use watching::{Follower, Followers};
 
 fn unavailable(message: impl Into<String>) -> CallFailure {
     CallFailure::new(CallFailureKind::Unavailable, message)

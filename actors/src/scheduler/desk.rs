@@ -92,7 +92,7 @@ impl Front {
     /// What a call waits for that was not answered in time.
     fn overdue(&self, key: &ObjectKey) -> CallFailure {
         let seconds = CALL_DEADLINE.as_secs();
-        let waits_for = self.store.with(|memory| memory.waits_for(key));
+        let waits_for = self.store.waits_for(key);
         let message = match waits_for {
             Some(why) => format!("not done within {seconds} s: {why}"),
             None => format!("not done within {seconds} s"),

@@ -3,12 +3,10 @@
 //! Each has a feed of its own, which the reporter fills while it looks at objects anyway. Nobody
 //! waits for a follower.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use krane_domain::ids::{Controller, ObjectKey};
-use krane_domain::kinds;
 use krane_domain::object::LiveObject;
 use krane_domain::report::Report;
 use krane_domain::scheduler::{CallFailure, Feed, Watched};
@@ -16,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{starting, unavailable};
-use crate::store::{Memory, Store};
+use crate::store::{FollowRefusal, Store};
 
 /// Followers at once, of each controller.
 pub const MOST_FOLLOWERS: usize = 64;
@@ -25,7 +23,7 @@ const AT_ONCE: usize = 64;
 
 /// One follower; its feed ends with it.
 #[derive(Debug, Default)]
-pub(super) struct Follower {
+pub(crate) struct Follower {
     line: Arc<Line>,
 }
 
@@ -62,46 +60,27 @@ impl Follower {
             self.line.news.notified().await;
         }
     }
+
+    /// Tells it of an object that was there before it came, unless it has heard of it already.
+    pub(crate) fn show_first(&self, controller: Controller, state: Watched) {
+        self.line
+            .say(|feed| feed.show_first(controller, Arc::new(state)));
+    }
 }
 
 /// Lets a follower hear of everything that this controller shows: what is there now, and from here
 /// on whatever changes.
 pub(super) async fn join(follower: &Follower, store: &Store) -> Result<(), CallFailure> {
-    let keys: Vec<ObjectKey> = store.with(|memory| {
-        if !memory.is_listed {
-            return Err(starting());
-        }
-        if !memory.followers.admit(&follower.line) {
-            return Err(unavailable("too many follow already"));
-        }
-        let live = memory.view.workloads();
-        Ok(live.map(|live| live.reference.key()).collect())
+    let admitted = store.admit_follower(follower);
+    let keys = admitted.map_err(|refusal| match refusal {
+        FollowRefusal::NotListed => starting(),
+        FollowRefusal::TooMany => unavailable("too many follow already"),
     })?;
     for some in keys.chunks(AT_ONCE) {
-        store.with(|memory| {
-            for key in some {
-                if let Some(state) = present(memory, store, key) {
-                    let controller = store.controller();
-                    follower
-                        .line
-                        .say(|feed| feed.show_first(controller, Arc::new(state)));
-                }
-            }
-        });
+        store.show_present(follower, some);
         tokio::task::yield_now().await;
     }
     Ok(())
-}
-
-/// How an object is now. One that makes krane panic is left out; the reporter tells of it.
-fn present(memory: &Memory, store: &Store, key: &ObjectKey) -> Option<Watched> {
-    let live = memory.view.workload(key)?;
-    kinds::question_id(store.controller(), live)?;
-    let pods = memory.view.pods_of(live);
-    let pods: Vec<_> = pods.iter().map(AsRef::as_ref).collect();
-    let look = AssertUnwindSafe(|| kinds::observe(store.controller(), live, &pods, store.rules()));
-    let observation = std::panic::catch_unwind(look).ok().flatten()?;
-    Watched::of(&observation.report, live)
 }
 
 /// Who follows one controller.
@@ -111,11 +90,12 @@ pub(crate) struct Followers {
 }
 
 impl Followers {
-    fn admit(&mut self, line: &Arc<Line>) -> bool {
+    /// Lets it hear of what is shown from here on, unless too many do.
+    pub(crate) fn admit(&mut self, follower: &Follower) -> bool {
         self.lines.retain(|line| line.strong_count() > 0);
         let has_room = self.lines.len() < MOST_FOLLOWERS;
         if has_room {
-            self.lines.push(Arc::downgrade(line));
+            self.lines.push(Arc::downgrade(&follower.line));
         }
         has_room
     }
