@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
-use krane_domain::kinds;
+use krane_domain::ids::{Controller, Moment, WorkKey};
 use krane_domain::object::{ObjectRef, Resource};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_ports::{EventSink, Notice};
@@ -215,10 +214,7 @@ impl Teller {
         let Some(store) = self.store(controller) else {
             return Vec::new();
         };
-        let held: Vec<ObjectKey> = store.with(|memory| {
-            let held = memory.brake.held().iter();
-            held.take(HELD_TOLD).cloned().collect()
-        });
+        let held = store.held_deletions(HELD_TOLD);
         let keys = held.into_iter().map(WorkKey::Workload);
         keys.map(|key| self.subject(controller, &key)).collect()
     }
@@ -230,15 +226,8 @@ impl Teller {
             WorkKey::Shared(shared) => shared.namespace(),
         };
         let namespace = ObjectRef::new(Resource::Namespace, "", Arc::clone(namespace));
-        let live = self.store(controller).and_then(|store| {
-            store.with(|memory| {
-                let live = match key {
-                    WorkKey::Workload(key) => memory.view.workload(key),
-                    WorkKey::Shared(shared) => memory.view.get(&kinds::shared_reference(shared)),
-                };
-                live.or_else(|| memory.view.get(&namespace)).cloned()
-            })
-        });
+        let store = self.store(controller);
+        let live = store.and_then(|store| store.live_or_namespace(key, &namespace));
         Subject {
             name: format!("{controller} {key}").into(),
             uid: live.as_ref().map(|live| Arc::clone(&live.uid)),

@@ -8,27 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krane_domain::ids::{Controller, Moment};
-use krane_domain::object::Resource;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::events::Happening;
 use crate::status::StatusBoard;
-use crate::store::{Memory, Store};
+use crate::store::{Silence, Store};
 
 /// A watch that breaks and is back sooner is nothing to talk about.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-
-/// None of the watches of a controller is answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Silence {
-    /// When the first of them broke …
-    first: Moment,
-    /// … and the last.
-    last: Moment,
-    /// The last error of the first.
-    error: String,
-}
 
 /// What is known of the API server's answers. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +37,7 @@ struct Known {
 
 /// Looks at the watches of this controller after one of them changed.
 pub(crate) fn look(store: &Store, board: &StatusBoard) {
-    let silence = store.with(|memory| silence(store, memory));
+    let silence = store.api_server_silence();
     let controller = store.controller();
     match board.api_server().note(controller, silence, board.now()) {
         None => {}
@@ -62,27 +50,6 @@ pub(crate) fn look(store: &Store, board: &StatusBoard) {
             board.record(None, lost);
         }
     }
-}
-
-/// Nothing as long as a single kind can be watched, or the API server says that krane may not.
-fn silence(store: &Store, memory: &Memory) -> Option<Silence> {
-    // A kind that krane may not list says nothing of an outage: it is asked for too rarely.
-    let is_unknown = |resource: &Resource| memory.view.is_unknown(*resource);
-    let mut broken = memory.broken_watches.clone();
-    broken.retain(|resource, _| !is_unknown(resource));
-    let first = broken.values().min_by_key(|watch| watch.since)?;
-    let last = broken.values().map(|watch| watch.since).max()?;
-    let watched = store.controller().watches(store.rules()).into_iter();
-    let mut watched = watched.filter(|spec| !is_unknown(&spec.resource));
-    let is_silent = !broken.values().any(|watch| watch.is_refused)
-        && watched.all(|spec| {
-            broken.contains_key(&spec.resource) || memory.kinds_missing.contains(&spec.resource)
-        });
-    is_silent.then(|| Silence {
-        first: first.since,
-        last,
-        error: first.error.clone(),
-    })
 }
 
 impl ApiServer {
