@@ -6,11 +6,10 @@
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use krane_domain::ids::{Moment, ObjectKey};
-use krane_domain::outbox::{Delivery, SendId, Sending};
+use krane_domain::outbox::{SendId, Sending};
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::report::Gist;
 use krane_ports::{ControlPlane, RpcFailure, RpcFailureKind};
@@ -20,7 +19,6 @@ use krane_supervision::cause::ActorError;
 use krane_supervision::message::Message;
 use tokio::task::JoinSet;
 use tracing::Instrument;
-use wake::wake_at;
 
 use crate::contact;
 use crate::events::Happening;
@@ -29,15 +27,6 @@ use crate::metrics::ControllerMetrics;
 use crate::status::{Context, StatusBoard};
 use crate::store::Store;
 use crate::tree;
-
-/// Reports in flight at once.
-const MAX_IN_FLIGHT: usize = 32;
-/// While nothing can be seen nothing is sent: when to look again whether it can.
-const BLIND: Duration = Duration::from_secs(1);
-/// First reports after a start are spread over at most this long …
-const SPREAD: Duration = Duration::from_secs(10);
-/// … at this much per object.
-const SPREAD_PER_OBJECT: Duration = Duration::from_millis(5);
 
 /// Objects whose warning is remembered.
 const WARNINGS: usize = 10_000;
@@ -143,7 +132,7 @@ impl Behaviour for Reporter {
                 since,
             } => {
                 // The answer to a send that was given up says nothing of the one after it.
-                if self.store.with(|memory| memory.outbox.is_in_flight(&id)) {
+                if self.store.is_report_in_flight(&id) {
                     self.sent(&id, &key, result, since, context);
                 }
             }
@@ -172,12 +161,9 @@ impl Reporter {
         match turn {
             Turn::On(_) => {
                 self.look_at_all(context);
-                contact::say_again(&self.store, now);
+                self.store.resend_all_reports(now);
             }
-            Turn::Off => self.store.with(|memory| {
-                memory.outbox.abandon(now);
-                memory.breaker.abandon_probe(now);
-            }),
+            Turn::Off => self.store.abandon_reports(now),
         }
     }
 
@@ -187,20 +173,7 @@ impl Reporter {
             return;
         }
         let now = context.board.now();
-        loop {
-            let due = self.store.with(|memory| {
-                let is_due = memory.outbox.next_due().is_some_and(|at| at <= now);
-                if !is_due
-                    || memory.view.is_blind()
-                    || self.store.is_halted()
-                    || memory.outbox.in_flight() >= MAX_IN_FLIGHT
-                    || !memory.breaker.allow(now)
-                {
-                    return None;
-                }
-                memory.outbox.next(now)
-            });
-            let Some(sending) = due else { break };
+        while let Some(sending) = self.store.take_due_report(now) {
             let Sending { id, report, since } = sending;
             let control_plane = Arc::clone(&self.control_plane);
             let own = context.own.clone();
@@ -239,21 +212,7 @@ impl Reporter {
     }
 
     fn arm_timer(&mut self, context: &Context<ReporterMessage>) {
-        let wake_at = self.store.with(|memory| {
-            if self.store.is_halted() {
-                return None;
-            }
-            let outbox = &memory.outbox;
-            if memory.view.is_blind() {
-                return Some(outbox.next_due()?.max(context.board.now() + BLIND));
-            }
-            wake_at(
-                outbox.next_due()?,
-                outbox.in_flight(),
-                memory.breaker.state(),
-            )
-        });
-        if let Some(at) = wake_at {
+        if let Some(at) = self.store.next_report_at(context.board.now()) {
             self.alarm.set(at, context, ReporterMessage::Timer);
         }
     }
@@ -267,7 +226,6 @@ impl Reporter {
         context: &Context<ReporterMessage>,
     ) {
         let now = context.board.now();
-        let jitter = self.store.chance().unit();
         let controller = self.store.controller().name();
         match result {
             Ok(gist) => {
@@ -281,15 +239,8 @@ impl Reporter {
                     gist,
                 };
                 self.record(reported, context);
-                let told_after = self.store.with(|memory| {
-                    // First, so that what was just taken is not said again.
-                    contact::heard(memory, &self.store, now);
-                    memory
-                        .outbox
-                        .finish(id, Delivery::Delivered, now, now, jitter);
-                    memory.backlog.reported(key, since, now)
-                });
-                if let Some(time) = told_after {
+                let reported_after = self.store.finish_delivered_report(id, key, since, now);
+                if let Some(time) = reported_after {
                     let stage = &self.metrics.reconcile.applied_to_reported;
                     stage.observe(time.as_secs_f64());
                 }
@@ -305,27 +256,17 @@ impl Reporter {
                     self.record(failed, context);
                     self.last_failure = Some(text);
                 }
-                let has_opened = self.store.with(|memory| match failure.kind {
+                match failure.kind {
                     RpcFailureKind::Answered => {
                         self.metrics.reports_refused.inc();
-                        contact::heard(memory, &self.store, now);
-                        memory
-                            .outbox
-                            .finish(id, Delivery::Refused, now, now, jitter);
-                        false
+                        self.store.finish_refused_report(id, now);
                     }
                     RpcFailureKind::Transport => {
                         self.metrics.reports_unreachable.inc();
-                        let has_opened = contact::missed(memory, &self.store, now);
-                        let retry_at = memory.breaker.retry_at(now, self.store.chance().unit());
-                        memory
-                            .outbox
-                            .finish(id, Delivery::Unreachable, now, retry_at, jitter);
-                        has_opened
+                        if self.store.finish_unreachable_report(id, now) {
+                            contact::tell_opened(self.store.controller(), &context.board);
+                        }
                     }
-                });
-                if has_opened {
-                    self.record(Happening::BreakerOpened, context);
                 }
             }
         }
@@ -340,6 +281,3 @@ impl Reporter {
 
 mod look;
 mod span;
-#[cfg(test)]
-mod tests;
-mod wake;

@@ -27,6 +27,7 @@ use crate::chance::Chance;
 use crate::scheduler::Followers;
 
 mod calls;
+mod contact;
 mod explain;
 mod facts;
 mod lanes;

@@ -14,13 +14,7 @@ impl Reporter {
         let Some(traces) = context.board.traces() else {
             return Span::none();
         };
-        let now = context.board.now();
-        let trace = self.store.with(|memory| {
-            let backlog = &memory.backlog;
-            backlog
-                .trace(key)
-                .filter(|_| backlog.awaits_report(key, now))
-        });
+        let trace = self.store.report_trace(key, context.board.now());
         let Some((version, trace)) = trace else {
             return Span::none();
         };

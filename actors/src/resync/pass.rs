@@ -124,7 +124,7 @@ impl Pass {
 
     async fn ask(&self, question: Question) -> Asked {
         let asked_at = self.board.now();
-        if !self.store.with(|memory| memory.breaker.allow(asked_at)) {
+        if !self.store.allow_request(asked_at) {
             return Asked::Failed;
         }
         let call = AssertUnwindSafe(self.control_plane.desired(&question)).catch_unwind();

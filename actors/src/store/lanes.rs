@@ -184,11 +184,6 @@ impl Store {
         self.with(|memory| memory.members_of(shared))
     }
 
-    /// Whether the stream has replayed everything, so that what it did not show is not desired.
-    pub(crate) fn is_replayed(&self, now: Moment) -> bool {
-        self.with(|memory| memory.is_replayed(now))
-    }
-
     /// Whether another client made this namespace, as far as was seen.
     pub(crate) fn is_foreign_namespace(&self, namespace: &str) -> bool {
         self.with(|memory| memory.foreign_namespaces.contains(namespace))

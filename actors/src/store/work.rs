@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use krane_domain::backlog::{InTrouble, Outcome, Task};
+use krane_domain::backlog::{Outcome, Task};
 use krane_domain::ids::{Moment, WorkKey};
 
 use super::Store;
@@ -68,24 +68,9 @@ impl Store {
         self.with(|memory| memory.backlog.abandon_lanes(now));
     }
 
-    /// What waits for writes to be allowed is tried now.
-    pub(crate) fn retry_waiting(&self, now: Moment) {
-        self.with(|memory| memory.backlog.retry_waiting(now));
-    }
-
     /// When the first waiting time of a key is over.
     pub(crate) fn next_timer(&self) -> Option<Moment> {
         self.with(|memory| memory.backlog.next_timer())
-    }
-
-    /// What is wrong with this key at present.
-    pub(crate) fn trouble_of(&self, key: &WorkKey) -> Option<InTrouble> {
-        self.with(|memory| memory.backlog.trouble_of(key))
-    }
-
-    /// Whether there are workloads whose status may have changed since it was last reported.
-    pub(crate) fn has_workloads_to_observe(&self) -> bool {
-        self.with(|memory| !memory.to_observe.is_empty())
     }
 }
 
