@@ -30,6 +30,8 @@ mod calls;
 mod contact;
 mod explain;
 mod facts;
+#[cfg(any(test, debug_assertions))]
+mod inside;
 mod lanes;
 mod look;
 mod metrics;
@@ -53,6 +55,8 @@ pub use calls::{CallAnswer, Calls};
 pub use explain::{ObjectExplanation, Role, WorkloadExplanation};
 use facts::StreamReading;
 pub use facts::{BrokenWatch, ResyncSummary, StreamMemory, WatchFailure};
+#[cfg(any(test, debug_assertions))]
+pub use inside::Inside;
 pub use look::{Connection, Lag, Outlook};
 pub(crate) use metrics::StoreReadings;
 pub(crate) use outage::Silence;
@@ -86,50 +90,50 @@ pub struct Store {
 #[derive(Debug)]
 pub struct Memory {
     /// Desired states and their order.
-    pub backlog: Backlog,
+    backlog: Backlog,
     /// What wanted workloads contribute to shared objects.
-    pub wanted: Members,
+    wanted: Members,
     /// The cluster.
-    pub view: View,
+    view: View,
     /// Whether the first complete lists are done.
-    pub is_listed: bool,
+    is_listed: bool,
     /// Where watches of already listed kinds go on; taken by the watch actor.
-    pub listed: BTreeMap<Resource, String>,
+    listed: BTreeMap<Resource, String>,
     first_lists: BTreeMap<Resource, sight::FirstList>,
     /// Kinds the API server does not know at present.
-    pub kinds_missing: BTreeSet<Resource>,
+    kinds_missing: BTreeSet<Resource>,
     /// Kinds whose watch does not work at present: of these the view is old.
-    pub broken_watches: BTreeMap<Resource, BrokenWatch>,
+    broken_watches: BTreeMap<Resource, BrokenWatch>,
     /// Reports on their way.
-    pub outbox: Outbox,
+    outbox: Outbox,
     /// Workloads whose status may have changed.
-    pub to_observe: BTreeSet<ObjectKey>,
+    to_observe: BTreeSet<ObjectKey>,
     /// Deletions on `not_found`.
-    pub brake: Brake,
+    brake: Brake,
     /// Guards reports and questions.
-    pub breaker: Breaker,
+    breaker: Breaker,
     /// What our own applies did not achieve.
-    pub fuses: BTreeMap<ObjectRef, FuseMemory>,
+    fuses: BTreeMap<ObjectRef, FuseMemory>,
     /// Namespaces that somebody else made: used, not labelled.
-    pub foreign_namespaces: BTreeSet<Arc<str>>,
+    foreign_namespaces: BTreeSet<Arc<str>>,
     /// Policies without members, and since when.
-    pub memberless: BTreeMap<SharedKey, Moment>,
+    memberless: BTreeMap<SharedKey, Moment>,
     /// The desired-state stream.
-    pub stream: StreamMemory,
+    stream: StreamMemory,
     /// The last pass over all objects.
-    pub last_resync: Option<ResyncSummary>,
+    last_resync: Option<ResyncSummary>,
     /// When a pod of a workload was last replaced.
-    pub replaced_at: BTreeMap<ObjectKey, Moment>,
+    replaced_at: BTreeMap<ObjectKey, Moment>,
     /// Pods made from another template than the live one, by workload.
-    pub outdated: BTreeMap<ObjectKey, usize>,
+    outdated: BTreeMap<ObjectKey, usize>,
     /// Why pods cannot start, in the kubelet's words, by workload.
-    pub config_errors: BTreeMap<ObjectKey, Arc<str>>,
+    config_errors: BTreeMap<ObjectKey, Arc<str>>,
     /// Workloads whose pod template waits for its turn (D44).
-    pub rolls: Rolls,
+    rolls: Rolls,
     /// Calls of the scheduler that wait for their lane.
-    pub(crate) calls: Calls,
+    calls: Calls,
     /// Who is told of everything that is looked at.
-    pub(crate) followers: Followers,
+    followers: Followers,
     /// The term in which all of it was wanted; nothing before the first.
     term: Option<u64>,
     /// Bytes of waiting states beyond which the stream is not read.
@@ -326,8 +330,8 @@ impl Store {
         &self.rules
     }
 
-    /// Does short, synchronous work on what is known.
-    pub fn with<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
+    /// Does short, synchronous work on what is known: one operation, one lock.
+    fn with<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
         let mut memory = self.inner.lock();
         let result = work(&mut memory);
         let has_room = memory.backlog.bytes() <= self.max_backlog;

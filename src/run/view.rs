@@ -198,7 +198,7 @@ mod tests {
         let rules = Rules::default();
         let store = Store::new(Controller::Deployments, rules, 1 << 20, Chance::new(7));
         store.listed();
-        store.with(|memory| {
+        store.inside(|memory| {
             let broken = BrokenWatch {
                 since: Duration::ZERO,
                 error: "dial tcp 10.96.0.1:443: connection refused".into(),

@@ -235,7 +235,7 @@ async fn an_api_server_that_is_away_from_the_start_is_told_like_any_outage() {
     crate::testing::pass(Duration::from_secs(40)).await;
     for store in &stores {
         let watched = store.controller().watches(store.rules()).len();
-        let broken = store.with(|memory| memory.broken_watches.clone());
+        let broken = store.inside(|memory| memory.broken_watches.clone());
         assert_eq!(broken.len(), watched, "{broken:?}");
         let first = broken.values().map(|watch| watch.since).max();
         assert!(first < Some(Duration::from_secs(2)), "{broken:?}");
@@ -254,7 +254,7 @@ async fn an_api_server_that_is_away_from_the_start_is_told_like_any_outage() {
     })
     .await;
     for store in &stores {
-        store.with(|memory| assert!(memory.is_listed && memory.broken_watches.is_empty()));
+        store.inside(|memory| assert!(*memory.is_listed && memory.broken_watches.is_empty()));
     }
     root.stop().await;
 }
@@ -297,7 +297,7 @@ async fn a_controller_that_keeps_failing_is_parked_and_comes_back_from_version_z
         "with an empty store"
     );
     until("caught up", || {
-        stores[0].with(|memory| memory.backlog.cursor() == 1)
+        stores[0].inside(|memory| memory.backlog.cursor() == 1)
     })
     .await;
     assert_eq!(root.stop().await, Exit::Stopped);
@@ -314,7 +314,7 @@ async fn a_heartbeat_that_is_taken_ends_the_waiting_of_every_controller() {
     let root = agent.start(servers()).await.expect("starts");
     until("reported", || control_plane.last_report("d1").is_some()).await;
     // The probe is out, and nobody ever hears of it again.
-    stores[0].with(|memory| {
+    stores[0].inside(|memory| {
         for _ in 0..5 {
             memory.breaker.transport_failure(board.now(), 0.5);
         }
@@ -365,7 +365,7 @@ async fn series_do_not_grow_with_what_runs() {
         control_plane.push(wants(version, input("ns", &format!("d{version}"))));
     }
     until("applied", || {
-        stores[0].with(|memory| memory.backlog.cursor() == WORKLOADS)
+        stores[0].inside(|memory| memory.backlog.cursor() == WORKLOADS)
     })
     .await;
     for pod in 0..WORKLOADS {
@@ -381,7 +381,7 @@ async fn series_do_not_grow_with_what_runs() {
         control_plane.push(newer);
     }
     until("reported", || {
-        stores[0].with(|memory| {
+        stores[0].inside(|memory| {
             memory.view.len().1 == 2_000
                 && memory.backlog.cursor() == WORKLOADS + 200
                 && memory.outbox.undelivered() == 0

@@ -149,7 +149,7 @@ impl Rig {
         };
         let now = self.board.now();
         self.store
-            .with(|memory| memory.see(Item::Object(live), now));
+            .arrange(|memory| memory.see(Item::Object(live), now));
     }
 
     async fn told(&self) -> Vec<(String, Option<Arc<str>>, Reason)> {
@@ -196,7 +196,7 @@ async fn recovery_held_deletes_and_what_a_person_did_are_told() {
         key: WorkKey::Workload(ObjectKey::new("ns", "d1")),
         attempts: 3,
     });
-    rig.store.with(|memory| {
+    rig.store.inside(|memory| {
         let unknown = (0..9).map(|it| ObjectKey::new("ns", format!("d{it}")));
         memory
             .brake

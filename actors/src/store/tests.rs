@@ -23,7 +23,7 @@ fn seen(controller: Controller) -> usize {
         fingerprint: 1,
         content: "{}".into(),
     });
-    store.with(|memory| {
+    store.arrange(|memory| {
         memory.see(item.clone(), Duration::ZERO);
         memory.lose(&item, Duration::ZERO);
         memory.to_observe.len()
@@ -46,13 +46,13 @@ fn another_term_has_the_allowance_that_is_left() {
     let judged = |names: &[&str], seconds| {
         let unknown = names.iter().map(|name| ObjectKey::new("ns", *name));
         let (unknown, now) = (unknown.collect(), Duration::from_secs(seconds));
-        store.with(|memory| memory.brake.judge(unknown, 5, 10, now))
+        store.inside(|memory| memory.brake.judge(unknown, 5, 10, now))
     };
     store.enter_term(1, Duration::ZERO);
     assert_ne!(judged(&["a", "b", "c"], 1), Verdict::Hold);
     store.enter_term(2, Duration::from_secs(2));
     assert_eq!(judged(&["d"], 3), Verdict::Hold);
     store.enter_term(3, Duration::from_secs(4));
-    store.with(|memory| assert!(memory.brake.held().is_empty(), "it is asked about anew"));
+    store.inside(|memory| assert!(memory.brake.held().is_empty(), "it is asked about anew"));
     assert_ne!(judged(&["d"], 3_700), Verdict::Hold);
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use krane_actors::chance::Chance;
-use krane_actors::store::{Memory, QUIET, ResyncSummary};
+use krane_actors::store::{Inside, QUIET, ResyncSummary};
 use krane_domain::backlog::{Outcome, Trouble};
 use krane_domain::desired::{Change, State};
 use krane_domain::ids::{ObjectKey, SharedKey, WorkKey};
@@ -27,9 +27,9 @@ fn settled() -> Arc<Store> {
     let rules = Rules::default();
     let store = Store::new(Controller::Deployments, rules, 1 << 20, Chance::new(7));
     store.listed();
-    store.with(|memory| {
+    store.inside(|memory| {
         memory.stream.opened_at = Some(OPENED);
-        memory.last_resync = Some(pass(0));
+        *memory.last_resync = Some(pass(0));
     });
     Arc::new(store)
 }
@@ -48,7 +48,7 @@ fn old() -> ObjectKey {
 
 /// A state of this object comes in, and its lane ends so.
 fn ends(store: &Arc<Store>, name: &str, outcome: Outcome) {
-    store.with(|memory| {
+    store.inside(|memory| {
         let state = State {
             key: ObjectKey::new("ws-1", name),
             version: 1,
@@ -68,15 +68,15 @@ fn a_controller_that_has_seen_everything_has_nothing_left() {
 
 #[test]
 fn what_was_not_seen_is_said() {
-    let said = |change: &dyn Fn(&mut Memory), now| {
+    let said = |change: &dyn Fn(&mut Inside<'_>), now| {
         let store = settled();
-        store.with(change);
+        store.inside(change);
         of(&store, now).unsettled
     };
     let cases: [(&str, Vec<String>); 6] = [
         (
             "the cluster was not read",
-            said(&|memory| memory.is_listed = false, NOW),
+            said(&|memory| *memory.is_listed = false, NOW),
         ),
         (
             "the stream of states is not open",
@@ -88,11 +88,11 @@ fn what_was_not_seen_is_said() {
         ),
         (
             "the control plane was not asked about every object",
-            said(&|memory| memory.last_resync = None, NOW),
+            said(&|memory| *memory.last_resync = None, NOW),
         ),
         (
             "2 of 4 questions had no answer from the control plane",
-            said(&|memory| memory.last_resync = Some(pass(2)), NOW),
+            said(&|memory| *memory.last_resync = Some(pass(2)), NOW),
         ),
         (
             "1 objects wait to roll their pods",
@@ -107,10 +107,10 @@ fn what_was_not_seen_is_said() {
 #[test]
 fn an_old_rendering_counts_only_where_it_has_a_turn_and_until_then() {
     let store = settled();
-    store.with(|memory| memory.rolls.note(&old(), true));
+    store.inside(|memory| memory.rolls.note(&old(), true));
     let never = Coverage::of(&[Arc::clone(&store)], false, NOW);
     assert_eq!(never, Coverage::default());
-    store.with(|memory| {
+    store.inside(|memory| {
         let next = memory.rolls.next(|_| true, |_| true, [], NOW);
         assert_eq!(next, Some(old()));
         assert!(memory.rolls.take_turn(&old()));
@@ -129,7 +129,7 @@ fn an_old_rendering_counts_only_where_it_has_a_turn_and_until_then() {
 #[test]
 fn a_state_on_its_way_is_not_seen_yet() {
     let store = settled();
-    store.with(|memory| {
+    store.inside(|memory| {
         let state = State {
             key: ObjectKey::new("ws-1", "a"),
             version: 1,
@@ -152,7 +152,7 @@ fn what_krane_would_not_get_past_is_named_with_its_reason() {
     ends(&store, "kept", trouble(TroubleKind::Held, "on hold"));
     let on = SharedKey::Namespace("ws-1".into());
     ends(&store, "behind", Outcome::Blocked([on].into()));
-    store.with(|memory| {
+    store.inside(|memory| {
         let unknown = (0..9).map(|it| ObjectKey::new("ws-1", format!("gone-{it}")));
         memory.brake.judge(unknown.collect(), 9, 10, NOW);
     });

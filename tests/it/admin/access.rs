@@ -143,10 +143,10 @@ async fn held_deletes_are_let_go_by_who_asks_for_exactly_that() {
     let keys: BTreeSet<_> = (0..9)
         .map(|number| ObjectKey::new("ns", format!("d{number}")))
         .collect();
-    world.store.with(|memory| {
+    world.store.inside(|memory| {
         memory.brake.judge(keys.clone(), 20, 10, world.board.now());
     });
-    let held = || world.store.with(|memory| memory.brake.held().len());
+    let held = || world.store.inside(|memory| memory.brake.held().len());
     let path = "/api/v1/controllers/deployments/allow-deletes";
     let ask = |path, value| {
         let request = Request::post(path).header("x-krane-confirm", value);

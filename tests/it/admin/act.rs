@@ -117,7 +117,7 @@ async fn what_waits_is_tried_at_once() {
     world.quarantined(1, "bad", "refused", "fix it");
     world.quarantined(2, "worse", "refused", "fix it");
     let now = world.board.now();
-    let ready = || world.store.with(|memory| memory.backlog.ready());
+    let ready = || world.store.inside(|memory| memory.backlog.ready());
     let before = ready();
     let one = json!({"action": "retry", "controller": "deployments", "workload": "shop/bad"});
     let (_, told) = act(&world, one).await;
@@ -152,7 +152,7 @@ async fn a_hold_is_written_on_the_object_and_ended() {
     let until = "2027-01-15T09:00:00Z";
     let (status, _) = act(&world, hold(json!(until))).await;
     assert_eq!(status, StatusCode::NOT_FOUND, "krane sees no such object");
-    world.store.with(|memory| drop(memory.view.insert(live)));
+    world.store.inside(|memory| drop(memory.view.insert(live)));
     let (status, told) = act(&world, hold(json!(until))).await;
     assert_eq!(status, StatusCode::OK, "{told}");
     assert_eq!(annotation(), until);

@@ -29,7 +29,7 @@ async fn written(world: &World) -> (ObjectKey, ObjectRef) {
     admin.create(namespace, "kubectl-create").unwrap();
     let rendered = desired.render(&Rules::default(), None);
     let live = world.cluster.client().apply(&rendered, None).await.unwrap();
-    world.store.with(|memory| drop(memory.view.insert(live)));
+    world.store.inside(|memory| drop(memory.view.insert(live)));
     (key, rendered.reference)
 }
 
@@ -42,7 +42,7 @@ async fn edited(world: &World, reference: &ObjectRef, manager: &str, patch: Valu
     let live = world.cluster.client().get(reference).await.unwrap();
     world
         .store
-        .with(|memory| drop(memory.view.insert(live.unwrap())));
+        .inside(|memory| drop(memory.view.insert(live.unwrap())));
 }
 
 fn part<'a>(object: &'a Value, kind: &str) -> &'a Value {
@@ -126,7 +126,7 @@ async fn a_hold_says_when_it_ends_and_is_counted_apart() {
     let now = world.board.now();
     world
         .store
-        .with(|memory| memory.backlog.look(&WorkKey::Workload(key.clone()), now));
+        .inside(|memory| memory.backlog.look(&WorkKey::Workload(key.clone()), now));
     let held = Trouble::new(TroubleKind::Held, "a person put it on hold");
     world.finish(&key, Outcome::Trouble(held));
     let object = world.json(WEB).await;

@@ -237,7 +237,7 @@ async fn an_api_server_that_is_away_is_no_good_news() {
         let now = world.board.now();
         world
             .store
-            .with(|memory| memory.backlog.retry_transient(now));
+            .inside(|memory| memory.backlog.retry_transient(now));
     }
     let health = world.json("/api/v1/health").await;
     assert_eq!(health["sentence"], "The Kubernetes API does not answer");
@@ -254,7 +254,7 @@ async fn an_api_server_that_is_away_is_no_good_news() {
     let text = world.get("/parts/controllers").await.text;
     assert!(text.contains("0 of 5 work"), "{text}");
 
-    world.store.with(|memory| memory.broken_watches.clear());
+    world.store.inside(|memory| memory.broken_watches.clear());
     world.pass().await;
     let health = world.json("/api/v1/health").await;
     assert_eq!(health["sentence"], "1 object retried");
@@ -339,9 +339,9 @@ async fn an_old_end_of_the_stream_is_no_reason_for_a_new_one() {
         "{card}"
     );
     // Another try ends sooner than the stream was lost.
-    let lost_at = world.store.with(|memory| memory.stream.lost_at);
+    let lost_at = world.store.inside(|memory| memory.stream.lost_at);
     world.stream_lost("unavailable", "is still away");
-    world.store.with(|memory| memory.stream.lost_at = lost_at);
+    world.store.inside(|memory| memory.stream.lost_at = lost_at);
     world.pass().await;
     let card = world.get("/parts/controllers").await.text;
     assert!(card.contains(">7 s</time> ago"), "since it is lost: {card}");
@@ -353,7 +353,7 @@ async fn an_old_end_of_the_stream_is_no_reason_for_a_new_one() {
         "{health}"
     );
     // It was open, and its actor began again.
-    world.store.with(|memory| {
+    world.store.inside(|memory| {
         memory.stream.was_open_since = true;
         memory.stream.opened_at = None;
     });

@@ -172,7 +172,7 @@ impl World {
         self.store.listed();
         let now = self.board.now();
         self.store
-            .with(|memory| memory.stream.opened_at = Some(now));
+            .inside(|memory| memory.stream.opened_at = Some(now));
         for (_, cell) in self.board.all() {
             cell.update(|status| status.activity = krane_supervision::status::Activity::Idle);
         }
@@ -188,7 +188,7 @@ impl World {
             size: 100,
         };
         self.store
-            .with(|memory| memory.receive(StreamItem::State(state), now));
+            .arrange(|memory| memory.receive(StreamItem::State(state), now));
     }
 
     /// A deployment is wanted and in place, and its pods are reported.
@@ -207,7 +207,7 @@ impl World {
                 memory_mib: 64,
             }],
         };
-        self.store.with(|memory| {
+        self.store.inside(|memory| {
             memory.outbox.observe(report, now, now);
             let sending = memory.outbox.next(now).unwrap();
             let delivered = krane_domain::outbox::Delivery::Delivered;
@@ -230,7 +230,7 @@ impl World {
     pub(super) fn finish(&self, key: &ObjectKey, outcome: Outcome) {
         let now = self.board.now();
         let work = WorkKey::Workload(key.clone());
-        self.store.with(|memory| {
+        self.store.inside(|memory| {
             // Whatever is ready goes first, as the lanes would take it.
             while let Some(task) = memory.backlog.next_for(usize::MAX, now) {
                 if task.key == work {
@@ -261,7 +261,7 @@ impl World {
     /// The watches of these kinds do not work from now on.
     pub(super) fn watches_break(&self, kinds: &[Resource], is_refused: bool, text: &str) {
         let now = self.board.now();
-        self.store.with(|memory| {
+        self.store.arrange(|memory| {
             for kind in kinds {
                 let text = text.to_owned();
                 memory.watch_failed(*kind, WatchFailure { is_refused, text }, now);
@@ -272,7 +272,7 @@ impl World {
     /// The stream is lost.
     pub(super) fn stream_lost(&self, code: &'static str, message: &str) {
         let now = self.board.now();
-        self.store.with(|memory| {
+        self.store.inside(|memory| {
             memory.stream.opened_at = None;
             memory.stream.lost_at = Some(now);
             memory.stream.ended_at = Some(now);

@@ -25,7 +25,7 @@ async fn a_controller_whose_primary_kind_is_forbidden_does_not_start_and_the_oth
         let agent = agent(&cluster, &control_plane, &board);
         let stores = agent.stores();
         let root = agent.start(servers()).await.expect("starts");
-        let is_started = |store: &Store| store.with(|memory| memory.is_listed);
+        let is_started = |store: &Store| store.inside(|memory| *memory.is_listed);
         until("all others started, and nobody waits for it", || {
             let mut stores = stores.iter();
             stores.all(|store| {

@@ -75,7 +75,7 @@ impl Process {
     }
 
     fn cursor(&self) -> u64 {
-        self.store.with(|memory| memory.backlog.cursor())
+        self.store.inside(|memory| memory.backlog.cursor())
     }
 
     /// Streams, reports, questions and heartbeats so far.
@@ -131,7 +131,7 @@ async fn a_standby_watches_and_is_silent_for_hours() {
     let world = World::start().await;
     pass(Duration::from_secs(3 * 3600)).await;
     assert_eq!(world.second.said(), [0; 4]);
-    let seen = world.second.store.with(|memory| {
+    let seen = world.second.store.inside(|memory| {
         let key = krane_domain::ids::ObjectKey::new("ns", "d1");
         (
             memory.view.workload(&key).is_some(),
@@ -186,7 +186,7 @@ async fn no_write_starts_after_the_deadline_even_in_a_lane_that_is_under_way() {
     pass(Duration::from_secs(120)).await;
     assert_eq!(world.cluster.writes(), writes);
     // Its lane ended with the term (D49); nothing is wrong with the state.
-    let (in_flight, in_trouble) = world.first.store.with(|memory| {
+    let (in_flight, in_trouble) = world.first.store.inside(|memory| {
         let backlog = &memory.backlog;
         (backlog.in_flight(), backlog.in_trouble().count())
     });
@@ -237,7 +237,7 @@ async fn losing_the_lease_closes_the_stream_and_stops_reports_and_heartbeats() {
     until("the first stops", || !world.first.leads()).await;
     pass(Duration::from_millis(50)).await;
     let said = world.first.said();
-    let open = world.first.store.with(|memory| memory.stream.opened_at);
+    let open = world.first.store.inside(|memory| memory.stream.opened_at);
     assert_eq!(open, None);
     world.cluster.set_pod("ns", "d1", "p1", false);
     world.first.control_plane.cut("unavailable");

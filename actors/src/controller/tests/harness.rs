@@ -21,7 +21,7 @@ use crate::chance::Chance;
 use crate::controller::{ControllerParts, ControllerWorkers};
 use crate::metrics::{ActorMetrics, ControllerFamilies};
 use crate::status::StatusBoard;
-use crate::store::Memory;
+use crate::store::Inside;
 use crate::testing::{FakeCluster, FakeControlPlane, Office, StoppedClock};
 
 pub(super) struct World {
@@ -250,8 +250,13 @@ impl World {
         crate::testing::pass(Duration::from_secs(seconds)).await;
     }
 
-    pub(super) fn memory<T>(&self, read: impl FnOnce(&mut Memory) -> T) -> T {
-        self.workers.store().with(read)
+    pub(super) fn memory<T>(&self, read: impl FnOnce(&mut Inside<'_>) -> T) -> T {
+        self.workers.store().inside(read)
+    }
+
+    /// Keys of which something waits only because another renderer made it.
+    pub(super) fn to_upgrade(&self) -> usize {
+        self.workers.store().snapshot().to_upgrade
     }
 
     pub(super) fn cursor(&self) -> u64 {

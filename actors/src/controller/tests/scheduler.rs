@@ -29,7 +29,7 @@ async fn desk(world: &World) -> Desk {
     world
         .until("up", |world| {
             let reconciler = world.board.cell(&path, None).occupant();
-            reconciler.is_some() && world.memory(|memory| memory.is_listed)
+            reconciler.is_some() && world.memory(|memory| *memory.is_listed)
         })
         .await;
     Desk::new(

@@ -60,17 +60,14 @@ async fn what_only_looks_older_is_written_in_a_quarter_of_the_lanes_before_the_c
         // The namespace is not there yet, and is written first.
         world.until("begun", |world| rewritten(world) > 2).await;
         assert!(world.cursor() < 20);
-        assert!(
-            world.memory(|memory| memory.to_upgrade()) > 10,
-            "they are counted"
-        );
+        assert!(world.to_upgrade() > 10, "they are counted");
         world
             .until("all applied", |world| world.cursor() == 20)
             .await;
         assert_eq!(rewritten(&world), 20, "once each");
         assert_eq!(world.cluster.most_calls(), 2, "of 8 lanes");
         assert_eq!(seconds(&world, "d7"), Some(json!(30)));
-        assert_eq!(world.memory(|memory| memory.to_upgrade()), 0);
+        assert_eq!(world.to_upgrade(), 0);
         crate::testing::pass(Duration::from_secs(30)).await;
         assert_eq!(rewritten(&world), 20);
     }

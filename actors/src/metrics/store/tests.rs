@@ -18,7 +18,7 @@ fn what_the_store_keeps_is_scraped_and_its_totals_are_counters() {
         1,
         Chance::new(1),
     ));
-    store.with(|memory| {
+    store.inside(|memory| {
         memory.stream.replayed = 3;
         memory.stream.stale = 4;
         memory.stream.unknown = 5;

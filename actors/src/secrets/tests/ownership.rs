@@ -54,7 +54,7 @@ impl Beside {
         let now = self.setting.now();
         self.store.enter_term(term, now);
         self.store
-            .with(|memory| memory.stream.opened_at = Some(now));
+            .inside(|memory| memory.stream.opened_at = Some(now));
     }
 
     fn receive(&self, version: u64, namespace: &str, deployment_id: &str, size: usize) {
@@ -80,7 +80,7 @@ impl Beside {
         };
         let now = self.setting.now();
         self.store
-            .with(|memory| memory.receive(StreamItem::State(state), now));
+            .arrange(|memory| memory.receive(StreamItem::State(state), now));
     }
 
     /// How the pod `a` of namespace `tenant` and deployment `d_1` fares.
@@ -142,7 +142,7 @@ async fn a_stream_that_krane_itself_does_not_read_on_is_not_read_whole() {
     assert_eq!(beside.outcome().await, Ok(()));
     assert_eq!(beside.cannot_judge(), Some(Unproved::StreamUnread));
     // It is applied; the next message may come now.
-    beside.store.with(|memory| {
+    beside.store.inside(|memory| {
         let now = Duration::from_secs(400);
         while let Some(task) = memory.backlog.next_for(1, now) {
             let done = krane_domain::backlog::Outcome::NOTHING_TO_DO;
@@ -202,7 +202,7 @@ async fn what_was_read_whole_stays_known_while_the_stream_is_down() {
     beside.receive(1, "victim", "d_1", 10);
     pause(QUIET).await;
     assert_eq!(beside.cannot_judge(), None);
-    beside.store.with(|memory| memory.stream.opened_at = None);
+    beside.store.inside(|memory| memory.stream.opened_at = None);
     pause(Duration::from_secs(600)).await;
     assert_eq!(beside.outcome().await, Err(Refused::Unauthenticated));
 }
@@ -222,7 +222,7 @@ async fn pods_of_a_deployment_whose_delete_has_just_arrived_keep_their_secrets()
     let now = beside.setting.now();
     beside
         .store
-        .with(|memory| memory.receive(StreamItem::State(delete), now));
+        .arrange(|memory| memory.receive(StreamItem::State(delete), now));
     assert_eq!(beside.outcome().await, Ok(()));
     assert_eq!(beside.unproved(), []);
 }

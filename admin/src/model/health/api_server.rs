@@ -158,7 +158,7 @@ mod tests {
         let text = "no answer".to_owned();
         let failure = WatchFailure { is_refused, text };
         let second = Duration::from_secs;
-        store.with(|memory| memory.watch_failed(Resource::Pod, failure, second(1)));
+        store.arrange(|memory| memory.watch_failed(Resource::Pod, failure, second(1)));
         let controllers = [controllers::view(&store.snapshot(), &epoch)];
         let mut findings = Findings::default();
         let back_at = back_at.map(|at| epoch.at(second(at)));

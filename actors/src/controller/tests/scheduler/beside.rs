@@ -51,7 +51,7 @@ async fn what_was_there_before_belongs_to_the_control_plane() {
     world.reboot().await;
     let desk = desk(&world).await;
     world
-        .until("listed", |world| world.memory(|memory| memory.is_listed))
+        .until("listed", |world| world.memory(|memory| *memory.is_listed))
         .await;
     for call in [apply(with_image("a", "other:1")), delete("a")] {
         assert_eq!(kind(desk.call(call).await), REFUSED);

@@ -178,7 +178,7 @@ async fn a_dead_reporter_leaves_no_gap() {
     world.cluster.set_pod("ns", "a", "p1", true);
     let gone = ObjectRef::new(Resource::ReplicaSet, "ns", "b");
     world.memory(|memory| {
-        memory.backlog = krane_domain::backlog::Backlog::default();
+        *memory.backlog = krane_domain::backlog::Backlog::default();
     });
     world.cluster.remove(&gone);
     let mut told = told(&mut watching).await;

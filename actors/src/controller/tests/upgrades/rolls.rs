@@ -83,7 +83,7 @@ async fn with_upgrades_off_they_wait_and_are_counted_until_the_control_plane_wan
     assert_eq!((rolled(&world), waiting(&world)), (vec![], 4));
     let metric = "krane_objects_to_upgrade{controller=\"sentinels\"} 4";
     // Its collector belongs to the server; the number is the store's.
-    assert_eq!(world.memory(|memory| memory.to_upgrade()), 4, "{metric}");
+    assert_eq!(world.to_upgrade(), 4, "{metric}");
     world.control_plane.push(sentinels().wants(5, 3, 2));
     world.until("applied", |world| world.cursor() == 5).await;
     assert_eq!((rolled(&world), waiting(&world)), (vec![3], 3));

@@ -18,7 +18,7 @@ fn epoch() -> Epoch {
 /// A controller whose stream ended with this code a minute ago; none, if it is open.
 fn controller(which: Controller, code: Option<&'static str>, failed_calls: u32) -> ControllerView {
     let store = Store::new(which, Rules::default(), 1 << 20, Chance::new(7));
-    store.with(|memory| {
+    store.inside(|memory| {
         memory.stream.opened_at = code.is_none().then_some(Duration::ZERO);
         memory.stream.down_since = code.map(|_| Duration::ZERO);
         memory.stream.last_end = code.map(|code| StreamEnd {

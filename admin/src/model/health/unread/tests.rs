@@ -69,7 +69,7 @@ fn told(
         let store = Store::new(which, Rules::default(), 1 << 20, Chance::new(7));
         for spec in which.watches(store.rules()) {
             let failure = fails(spec.resource);
-            store.with(|memory| memory.watch_failed(spec.resource, failure, seconds(1)));
+            store.arrange(|memory| memory.watch_failed(spec.resource, failure, seconds(1)));
         }
         let epoch = Epoch::new(1_800_000_000, Duration::ZERO);
         controllers::view(&store.snapshot(), &epoch)
