@@ -20,6 +20,7 @@ LIMIT = 80 * 60  # seconds for all parts
 # What a machine says of itself stays; everything else of these is for one run by hand, and would leave things out.
 KEPT = ("KRANE_TOOLS", "KRANE_TESTCLUSTER_CACHE", "KRANE_TESTCLUSTER_BIN", "KRANE_TESTCLUSTER_KEEP")
 OURS = ("KRANE_", "INSTA_", "PROPTEST_")
+CHECKS = pathlib.Path("tests/it/check.rs")
 TARGET = os.environ.get("CARGO_TARGET_DIR") or "target"
 GRACE = 20  # seconds between asking a part to end and killing it
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -60,6 +61,8 @@ def parts() -> list[Part]:
         "attacks::senders_with_all_connections_do_not_keep_probes_out",
         "decrypts::a_thousand_decrypts_in_a_second_of_twenty_variables_each_are_answered_and_a_flood_is_not",
         "story::a_demo_of_ten_seconds_ends_with_everything_in_place_and_reported",
+        # `krane check` gives each of its steps a few seconds, and says so when they are over.
+        *(f"check::{name}" for name in re.findall(r"#\[tokio::test\]\nasync fn (\w+)", CHECKS.read_text())),
     ]
     skipped = " ".join(f"--skip {name}" for name in timed)
     return [
