@@ -11,6 +11,7 @@ use krane_domain::kinds::Rules;
 use krane_ports::{Clock, Cluster, ControlPlane, PasswordSource};
 use krane_supervision::actor::{Behaviour, ShellArguments};
 use krane_supervision::address::Address;
+use krane_supervision::cause::Cause;
 use krane_supervision::message::Message;
 use krane_supervision::meter::Meter;
 use krane_supervision::supervisor::{PrepareFn, ResetFn, StartFn, worker};
@@ -31,6 +32,9 @@ use crate::status::StatusBoard;
 use crate::store::Store;
 use crate::stream::{Stream, StreamMessage};
 use crate::watch::{self, Watch, WatchMessage};
+
+/// Why an actor is not started after an operation on its store panicked.
+const BROKEN: &str = "what the controller knows may be half changed; the controller starts over";
 
 /// What a controller is made with.
 #[derive(Clone)]
@@ -161,7 +165,7 @@ impl ControllerWorkers {
     pub fn start(&self, id: &str, metrics: ActorMetrics) -> Option<StartFn> {
         let this = self.clone();
         let board = self.parts.board.clone();
-        Some(match id {
+        let start = match id {
             "watch" => start(self.watch.clone(), board, metrics, move || this.watch()),
             "reporter" => start(self.reporter.clone(), board, metrics, move || {
                 this.reporter()
@@ -173,7 +177,15 @@ impl ControllerWorkers {
             "resync" => start(self.resync.clone(), board, metrics, move || this.resync()),
             "replay" => start(self.replay.clone(), board, metrics, move || this.replay()),
             _ => return None,
-        })
+        };
+        let store = Arc::clone(&self.store);
+        Some(Arc::new(move |supervisor| {
+            // Budgets are spent until the controller itself starts over, with an empty store.
+            if store.is_broken() {
+                return Box::pin(async { Err(Cause::NotStarted(BROKEN.into())) });
+            }
+            start(supervisor)
+        }))
     }
 
     /// What has to succeed before any worker starts: the first complete lists (D22b).
@@ -183,7 +195,13 @@ impl ControllerWorkers {
         Arc::new(move || {
             let store = Arc::clone(&store);
             let (cluster, board) = (Arc::clone(&cluster), board.clone());
-            Box::pin(async move { watch::first_lists(&store, cluster.as_ref(), &board).await })
+            Box::pin(async move {
+                // The first step of starting over: none of its actors runs.
+                if store.is_broken() {
+                    store.reset();
+                }
+                watch::first_lists(&store, cluster.as_ref(), &board).await
+            })
         })
     }
 

@@ -83,7 +83,22 @@ pub struct Store {
     inner: Mutex<Memory>,
     room: Notify,
     is_halted: AtomicBool,
+    is_broken: AtomicBool,
     was_read: AtomicBool,
+}
+
+/// An operation under way. Ends early only by a panic.
+struct Operation<'a> {
+    is_broken: &'a AtomicBool,
+    is_done: bool,
+}
+
+impl Drop for Operation<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.is_broken.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What is behind the lock.
@@ -283,6 +298,7 @@ impl Store {
             inner: Mutex::new(Memory::new(controller, max_backlog)),
             room: Notify::new(),
             is_halted: AtomicBool::new(false),
+            is_broken: AtomicBool::new(false),
             was_read: AtomicBool::new(false),
         }
     }
@@ -310,9 +326,15 @@ impl Store {
         self.was_read.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing may start any more.
+    /// Whether no lane, no write and no report may start: the process ends, or the store is broken.
     pub fn is_halted(&self) -> bool {
-        self.is_halted.load(Ordering::Relaxed)
+        self.is_halted.load(Ordering::Relaxed) || self.is_broken()
+    }
+
+    /// Whether an operation panicked since the last [`reset`](Self::reset): it may have left half a change behind. No
+    /// actor of the controller starts until the controller starts over.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Relaxed)
     }
 
     /// Whose store it is.
@@ -330,10 +352,18 @@ impl Store {
         &self.rules
     }
 
-    /// Does short, synchronous work on what is known: one operation, one lock.
+    /// Does short, synchronous work on what is known: one operation, one lock. One that panics leaves the store
+    /// [broken](Self::is_broken).
     fn with<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
         let mut memory = self.inner.lock();
+        // Declared after the lock, so that nobody sees half a change without the mark.
+        let mut operation = Operation {
+            is_broken: &self.is_broken,
+            is_done: false,
+        };
         let result = work(&mut memory);
+        operation.is_done = true;
+        drop(operation);
         let has_room = memory.backlog.bytes() <= self.max_backlog;
         drop(memory);
         if has_room {
@@ -368,6 +398,7 @@ impl Store {
             brake,
             ..Memory::new(self.controller, self.max_backlog)
         };
+        self.is_broken.store(false, Ordering::Relaxed);
         drop(memory);
         self.room.notify_waiters();
     }

@@ -154,7 +154,7 @@ async fn the_tree_that_runs_is_the_one_the_architecture_draws() {
     let text = std::fs::read_to_string(file).expect("ARCHITECTURE.md stands at the root");
     let drawn = text
         .split("```text\n")
-        .nth(1)
+        .find(|block| block.starts_with("root "))
         .and_then(|rest| rest.split("```").next());
     let drawn = drawn.expect("a picture of the tree");
     assert_eq!(drawn, picture(&TREE), "redraw it from this");
@@ -257,6 +257,53 @@ async fn an_api_server_that_is_away_from_the_start_is_told_like_any_outage() {
         store.inside(|memory| assert!(*memory.is_listed && memory.broken_watches.is_empty()));
     }
     root.stop().await;
+}
+
+/// What a panic left half changed must not be believed: the controller starts over, and the others never notice.
+#[tokio::test(start_paused = true)]
+async fn a_controller_whose_store_broke_in_an_operation_starts_over_from_version_zero() {
+    let (cluster, control_plane) = (FakeCluster::default(), FakeControlPlane::default());
+    control_plane.push(wants(1, input("ns", "d1")));
+    let board = StatusBoard::new();
+    let agent = agent(&cluster, &control_plane, &board);
+    let stores = agent.stores();
+    let root = agent.start(servers()).await.expect("starts");
+    until("applied", || cluster.workload("ns", "d1").is_some()).await;
+    let others = |board: &StatusBoard| {
+        let all = board.all().into_iter();
+        all.filter(|(path, _)| !path.starts_with("root/deployments"))
+            .map(|(path, cell)| (path, cell.read().restarts))
+            .collect::<Vec<_>>()
+    };
+    let before = others(&board);
+
+    let opened = control_plane.cursors().len();
+    let half_done = std::panic::AssertUnwindSafe(|| {
+        stores[0].inside(|memory| {
+            *memory.outbox = krane_domain::outbox::Outbox::default();
+            *memory.view = krane_domain::view::View::new(Controller::Deployments);
+            panic!("half way");
+        })
+    });
+    assert!(std::panic::catch_unwind(half_done).is_err());
+    assert!(stores[0].is_broken() && stores[0].is_halted());
+    control_plane.push(wants(2, input("ns", "d2")));
+    crate::testing::pass(Duration::from_secs(5)).await;
+    assert!(cluster.workload("ns", "d2").is_none(), "nothing is written");
+
+    // In the real thing the actor whose operation it was has died of it.
+    let path: Arc<str> = "root/deployments/intake/stream".into();
+    board.cell(&path, None).occupant().expect("it runs").kill();
+    until("whole again", || !stores[0].is_broken()).await;
+    until("back", || control_plane.cursors().len() > opened).await;
+    assert_eq!(
+        control_plane.cursors().last(),
+        Some(&0),
+        "with an empty store"
+    );
+    until("caught up", || cluster.workload("ns", "d2").is_some()).await;
+    assert_eq!(others(&board), before, "no other actor was restarted");
+    assert_eq!(root.stop().await, Exit::Stopped);
 }
 
 /// slawlor/ractor#282 (B49): a loop that keeps failing is parked, and its siblings never notice.
