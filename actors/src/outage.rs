@@ -12,8 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::events::Happening;
-use crate::status::StatusBoard;
-use crate::store::{Silence, Store};
+use crate::store::Silence;
 
 /// A watch that breaks and is back sooner is nothing to talk about.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,23 +32,6 @@ struct Known {
     back_at: Option<Moment>,
     /// How often the cluster was restored from a backup.
     restores: u64,
-}
-
-/// Looks at the watches of this controller after one of them changed.
-pub(crate) fn look(store: &Store, board: &StatusBoard) {
-    let silence = store.api_server_silence();
-    let controller = store.controller();
-    match board.api_server().note(controller, silence, board.now()) {
-        None => {}
-        Some(Happening::ApiServerRecovered { took }) => {
-            tracing::info!(seconds = took.as_secs(), "the Kubernetes API answers again");
-            board.record(None, Happening::ApiServerRecovered { took });
-        }
-        Some(lost) => {
-            tracing::warn!("the Kubernetes API does not answer");
-            board.record(None, lost);
-        }
-    }
 }
 
 impl ApiServer {
@@ -89,7 +71,7 @@ impl ApiServer {
     }
 
     /// Notes how this controller finds the API server. Returns what there is to tell.
-    fn note(
+    pub(crate) fn note(
         &self,
         controller: Controller,
         silence: Option<Silence>,

@@ -23,8 +23,8 @@ use tracing::{Instrument, field};
 use crate::events::Happening;
 use crate::lanes::{self, LaneContext};
 use crate::lease::{Duty, Turn};
+use crate::refusals::{standby, starting_over, stopping};
 use crate::reporter::ReporterMessage;
-use crate::scheduler;
 use crate::status::{Context, StatusBoard};
 use crate::store::CallAnswer;
 use crate::tree;
@@ -233,13 +233,15 @@ impl Reconciler {
     /// Takes in a call; a process that does not write takes none.
     fn call(&mut self, (wish, answer): (Wish, CallAnswer), context: &Context<ReconcilerMessage>) {
         self.take_turn(context);
-        let refusal = if self.lanes.store.is_halted() {
-            scheduler::stopping()
+        let refusal = if self.lanes.store.is_stopping() {
+            stopping()
+        } else if self.lanes.store.is_broken() {
+            starting_over()
         } else if self.duty.is_on() {
             let now = context.board.now();
             return self.lanes.store.call(wish, answer, now);
         } else {
-            scheduler::standby()
+            standby()
         };
         // Who does not wait any more needs no answer.
         let _ = answer.send(Err(refusal));

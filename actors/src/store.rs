@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 
 use crate::breaker::Breaker;
 use crate::chance::Chance;
-use crate::scheduler::Followers;
+use crate::followers::Followers;
 
 mod calls;
 mod contact;
@@ -328,7 +328,12 @@ impl Store {
 
     /// Whether no lane, no write and no report may start: the process ends, or the store is broken.
     pub fn is_halted(&self) -> bool {
-        self.is_halted.load(Ordering::Relaxed) || self.is_broken()
+        self.is_stopping() || self.is_broken()
+    }
+
+    /// Whether the process is on its way out.
+    pub fn is_stopping(&self) -> bool {
+        self.is_halted.load(Ordering::Relaxed)
     }
 
     /// Whether an operation panicked since the last [`reset`](Self::reset): it may have left half a change behind. No

@@ -5,7 +5,7 @@
 
 mod first;
 mod follow;
-mod words;
+mod outage;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,10 +21,8 @@ use krane_supervision::cause::ActorError;
 use krane_supervision::message::Message;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-pub(crate) use words::permission;
 
 use crate::metrics::ControllerMetrics;
-use crate::outage;
 use crate::reconciler::{self, ReconcilerMessage};
 use crate::reporter::ReporterMessage;
 use crate::status::{Context, StatusBoard};
@@ -179,7 +177,7 @@ impl Behaviour for Watch {
             WatchMessage::Forbidden(resource, failure) => {
                 let text = failure.text.clone();
                 if self.store.note_kind_forbidden(resource, failure, now) {
-                    words::tell_forbidden(controller, resource, &text);
+                    crate::forbidden::tell_forbidden(controller, resource, &text);
                 }
             }
             WatchMessage::Failed(resource, failure) => {

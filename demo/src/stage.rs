@@ -15,7 +15,7 @@ use krane_domain::backlog::{InTrouble, TroubleKind};
 use krane_domain::ids::{Controller, ObjectKey, WorkKey};
 use krane_sim::control_plane::{ControlPlane, Kind};
 use parking_lot::Mutex;
-pub(super) use secrets::{Requests, Secrets, VARIABLES};
+pub(super) use secrets::{Secrets, VARIABLES};
 use tokio::time::Instant;
 use wanted::Wanted;
 

@@ -2,7 +2,16 @@
 
 use serde::Serialize;
 
-use super::stage::Requests;
+/// What came of the requests of pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Requests {
+    /// A pod got its own secrets.
+    pub(crate) served: u64,
+    /// A pod asked for those of another app and got nothing.
+    pub(crate) refused: u64,
+    /// It got them: a defect of krane.
+    pub(crate) leaked: u64,
+}
 
 /// What became of one kind of things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -6,7 +6,7 @@ use krane_admin::actions::{DemoAction, DemoError as ActionError};
 
 use super::narrator::Narrator;
 use super::script::Act;
-use super::stage::Requests;
+use super::summary::Requests;
 use super::wish::{App, Sentinel, Wish};
 use super::*;
 

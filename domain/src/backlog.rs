@@ -12,8 +12,8 @@ use crate::cursor::Cursor;
 use crate::desired::{Change, State};
 use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use crate::invalid::Invalid;
+use crate::origin::Origin;
 use crate::planted::{Bug, is_planted};
-use crate::scheduler::Origin;
 use crate::secrets::{DesiredWorkloads, Named};
 use crate::trace::TraceContext;
 

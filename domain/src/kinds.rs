@@ -29,9 +29,9 @@ pub use watches::WatchSpec;
 use crate::ids::{Controller, ObjectKey, SharedKey};
 use crate::invalid::Invalid;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::origin::Origin;
 use crate::pod::PodDigest;
 use crate::report::Report;
-use crate::scheduler::{self, Origin};
 use crate::secrets::WorkloadIdentity;
 
 /// Value of [`crate::labels::RENDERER_ANNOTATION`]: raised whenever the same state renders
@@ -336,7 +336,7 @@ impl Controller {
     /// What a live workload contributes; `None` when its labels do not say.
     pub fn member_of_live(self, live: &LiveObject) -> Option<Member> {
         let member = live_kind(self).member(live)?;
-        Some(member.of(scheduler::origin(live)))
+        Some(member.of(crate::origin::of_live(live)))
     }
 
     /// The workload that a live object of another than the primary kind hangs on; `None` for what

@@ -26,6 +26,7 @@ pub mod lease;
 mod lenient;
 pub mod members;
 pub mod object;
+pub mod origin;
 pub mod outbox;
 pub mod planted;
 pub mod pod;

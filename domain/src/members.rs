@@ -110,7 +110,7 @@ mod tests {
     use super::Members;
     use crate::ids::{ObjectKey, SharedKey};
     use crate::kinds::Member;
-    use crate::scheduler::Origin;
+    use crate::origin::Origin;
 
     fn member(environment: &str, port: u16) -> Member {
         Member::isolated("ws", environment, port)

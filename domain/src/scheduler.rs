@@ -14,49 +14,11 @@ mod watched;
 pub use call::{Call, Wish};
 pub use failure::{CallFailure, CallFailureKind};
 pub use feed::{Feed, Subject};
-use serde_json::{Map, Value};
 pub use watched::{Watched, readiness_id};
 
 use crate::backlog::Claim;
-use crate::labels;
 use crate::object::LiveObject;
-
-/// Who wants an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
-    /// The control plane.
-    #[default]
-    ControlPlane,
-    /// A call of the scheduler.
-    Scheduler,
-}
-
-impl Origin {
-    /// Adds what tells the scheduler's objects from all others to the labels of one.
-    pub(crate) fn mark(self, all: &mut Map<String, Value>) {
-        match self {
-            Self::ControlPlane => {}
-            Self::Scheduler => {
-                let mark = Value::from(labels::SCHEDULER);
-                all.insert(labels::DESIRED_BY.to_owned(), mark);
-            }
-        }
-    }
-}
-
-/// Whether a live object says that the scheduler wants it.
-pub fn is_marked(live: &LiveObject) -> bool {
-    live.label(labels::DESIRED_BY) == Some(labels::SCHEDULER)
-}
-
-/// Who wants a live object, by what it says itself.
-pub fn origin(live: &LiveObject) -> Origin {
-    if is_marked(live) {
-        Origin::Scheduler
-    } else {
-        Origin::ControlPlane
-    }
-}
+use crate::origin::is_marked;
 
 /// Whose an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

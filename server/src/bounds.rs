@@ -7,7 +7,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::connect::LARGEST_REQUEST;
 use super::health::port::PROBES;
-use super::serve::LEAVING;
 
 /// How much there is of one thing, for all senders and for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +88,9 @@ pub const BYTES: Quota = Quota {
     guaranteed: 160 * 1024,
     per_sender: 2 * LARGEST_REQUEST,
 };
+
+/// Connections that were closed for those of others, and still end: no more are accepted meanwhile.
+pub(super) const LEAVING: usize = 64;
 
 /// Files that are not for connections of [`Bounds`]: 256 that krane needs for itself (requests to
 /// the API server, control plane and vault, and the listeners), those of connections of the three

@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use crate::bounds::LEAVING;
 pub(super) use answers::StaysOpen;
 pub use app::App;
 use crowd::Crowd;
@@ -35,8 +36,6 @@ use protocol::{Protocol, detect};
 use tasks::OwnedTasks;
 use visit::{Rooms, Visit};
 
-/// Connections that were closed for those of others, and still end: no more are accepted meanwhile.
-pub(super) const LEAVING: usize = 64;
 /// Bytes of the header of one request, in either version of HTTP.
 const LARGEST_HEADER: u16 = 16 * 1024;
 /// Pause after the system refused a connection, for want of descriptors or memory.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::raw::Raw;
 use super::types::{
-    ByteSize, LogFormat, LogLevel, ProbePaths, ReplaceOutdatedPods, ReportAddress, UpgradesMode,
-    Url, WritesMode, parse_duration, show_duration,
+    ByteSize, LogFormat, LogLevel, ProbePaths, Refusal, ReplaceOutdatedPods, ReportAddress,
+    UpgradesMode, Url, WritesMode, parse_duration, show_duration,
 };
 
 /// The values one key accepts.
@@ -56,17 +56,6 @@ pub enum Kind {
     Secret,
     /// A list of secrets.
     SecretList,
-}
-
-/// Why a value was refused; the key, its value and its origin are added by the reader.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Refusal {
-    /// The value has another TOML type.
-    WrongType(&'static str),
-    /// The value has the right type and is outside the accepted range or list.
-    OutOfRange,
-    /// The value has the right type and the wrong form.
-    Malformed(String),
 }
 
 impl Kind {

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use references::resolve;
 
 use super::keys::{FILE_SUFFIX, Key, find};
-use super::kind::{FromRaw, Kind, Refusal};
+use super::kind::{FromRaw, Kind};
 use super::problem::{Problem, ProblemKind};
 use super::raw::{Origin, Raw, show_text};
 use super::secret::SecretError;
 use super::tree::{Entry, Tree};
+use super::types::Refusal;
 
 /// A problem with this value is in the list already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

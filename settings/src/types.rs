@@ -3,8 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::kind::Refusal;
-
 /// Declares a setting that takes one word out of a fixed list.
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -112,6 +110,17 @@ choice! {
         /// Everything.
         Trace = "trace",
     }
+}
+
+/// Why a value was refused; the key, its value and its origin are added by the reader.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Refusal {
+    /// The value has another TOML type.
+    WrongType(&'static str),
+    /// The value has the right type and is outside the accepted range or list.
+    OutOfRange,
+    /// The value has the right type and the wrong form.
+    Malformed(String),
 }
 
 /// The region this agent serves, as every request to the control plane names it.

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-use super::bundle::BundleError;
+use super::bundle::kept::BundleError;
 use super::exit;
 use super::output::{Terminal, printable};
 

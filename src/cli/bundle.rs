@@ -3,7 +3,7 @@
 //! A bundle is what the API answered, under the paths that were asked: the verbs that look at a
 //! running krane find the same in it. The API tells no secret, and so no bundle holds one.
 
-mod kept;
+pub(super) mod kept;
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-pub(super) use kept::{Bundle, BundleError};
+use kept::BundleError;
 use krane_domain::words::many;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;

@@ -13,7 +13,7 @@ use super::exit;
 use super::look::LookFlags;
 use super::named::{escaped, fetch};
 use super::output::{Output, Terminal};
-use super::told::Told;
+use super::told::{Numbered, Told};
 
 /// How often what is new is asked for.
 const EVERY: Duration = Duration::from_secs(1);
@@ -45,11 +45,6 @@ pub(super) struct Growing {
     pub(super) name: &'static str,
     /// What it is called in `-o json`.
     pub(super) kind: &'static str,
-}
-
-/// Something with a number that only grows.
-pub(super) trait Numbered {
-    fn number(&self) -> u64;
 }
 
 #[derive(Deserialize)]

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::admin::{AdminFlags, AskError};
-use super::bundle::Bundle;
+use super::bundle::kept::Bundle;
 use super::output::{Terminal, printable};
 
 /// Where a verb that looks gets its answers from.

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::exit;
-use super::growing::Numbered;
 
 /// A whole answer: what is shown, and the same as it was told, for `-o json`.
 pub(super) struct Told<T> {
@@ -184,6 +183,11 @@ pub(super) struct LogLine {
     pub(super) level: String,
     pub(super) text: String,
     pub(super) fields: String,
+}
+
+/// Something with a number that only grows.
+pub(super) trait Numbered {
+    fn number(&self) -> u64;
 }
 
 impl Numbered for Event {

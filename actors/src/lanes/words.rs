@@ -5,7 +5,7 @@ use std::time::Duration;
 use krane_domain::backlog::{Trouble, TroubleKind};
 use krane_domain::object::Resource;
 
-use crate::watch::permission;
+use crate::forbidden::permission;
 
 /// What the API server answered the list, as an HTTP status.
 const FORBIDDEN: u16 = 403;

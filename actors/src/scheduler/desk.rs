@@ -11,12 +11,12 @@ use krane_domain::scheduler::{Call, CallFailure, CallFailureKind, Wish};
 use krane_supervision::address::Address;
 use tokio::sync::oneshot;
 
-use super::watching::{self, Follower};
-use super::{standby, stopping, unavailable};
+use crate::followers::Follower;
 use crate::lease::Leadership;
 use crate::reconciler::ReconcilerMessage;
+use crate::refusals::{standby, starting, starting_over, stopping, unavailable};
 use crate::status::StatusBoard;
-use crate::store::Store;
+use crate::store::{FollowRefusal, Store};
 
 /// A call is answered after this long, whatever its lane does.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(30);
@@ -78,10 +78,10 @@ impl Front {
         let (answer, answered) = oneshot::channel();
         let call = Box::new((wish, answer));
         let lost = || {
-            if self.store.is_halted() {
+            if self.store.is_stopping() {
                 stopping()
             } else {
-                unavailable("its controller is starting over; try again")
+                starting_over()
             }
         };
         let sent = self.reconciler.send(ReconcilerMessage::Call(call)).await;
@@ -99,6 +99,24 @@ impl Front {
         };
         CallFailure::new(CallFailureKind::DeadlineExceeded, message)
     }
+}
+
+/// Objects looked at under one lock when a follower comes.
+const AT_ONCE: usize = 64;
+
+/// Lets a follower hear of everything that this controller shows: what is there now, and from here
+/// on whatever changes.
+async fn join(follower: &Follower, store: &Store) -> Result<(), CallFailure> {
+    let admitted = store.admit_follower(follower);
+    let keys = admitted.map_err(|refusal| match refusal {
+        FollowRefusal::NotListed => starting(),
+        FollowRefusal::TooMany => unavailable("too many follow already"),
+    })?;
+    for some in keys.chunks(AT_ONCE) {
+        store.show_present(follower, some);
+        tokio::task::yield_now().await;
+    }
+    Ok(())
 }
 
 #[async_trait]
@@ -122,7 +140,7 @@ impl SchedulerDesk for Desk {
         let term = self.term()?;
         let follower = Follower::default();
         for front in &self.fronts {
-            watching::join(&follower, &front.store).await?;
+            join(&follower, &front.store).await?;
         }
         let (leadership, board) = (self.leadership.clone(), self.board.clone());
         let states = futures::stream::unfold(Some(follower), move |follower| {

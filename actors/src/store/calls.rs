@@ -11,7 +11,7 @@ use krane_domain::scheduler::{self, CallFailure, CallFailureKind, Owner, Wish};
 use tokio::sync::oneshot;
 
 use super::{Memory, Store};
-use crate::scheduler::starting;
+use crate::refusals::starting;
 
 /// Calls that may wait at once, of each controller.
 const MOST_WAITING: usize = 256;

@@ -16,7 +16,7 @@ use krane_domain::view::View;
 use super::{BrokenWatch, Memory, ResyncSummary, Store, StreamMemory};
 use crate::breaker::Breaker;
 #[cfg(test)]
-use crate::scheduler::Followers;
+use crate::followers::Followers;
 
 /// What is behind the lock, part by part.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use krane_domain::desired::{Change, State, StreamItem};
 use krane_domain::ids::{Controller, Moment, ObjectKey, WorkKey};
 use krane_domain::invalid::Invalid;
 use krane_domain::kinds::Member;
+use krane_domain::origin::Origin;
 use krane_domain::replay::{Replay, Shown};
-use krane_domain::scheduler::Origin;
 
 use super::Memory;
 use super::facts::StreamReading;

@@ -10,7 +10,7 @@ use krane_domain::object::LiveObject;
 use krane_domain::scheduler::Watched;
 
 use super::{Memory, Store};
-use crate::scheduler::Follower;
+use crate::followers::Follower;
 
 /// Why a follower is not told of anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

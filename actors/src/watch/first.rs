@@ -6,8 +6,8 @@ use krane_domain::refusal::RefusalClass;
 use krane_ports::Cluster;
 
 use super::follow::{failure, pause};
-use super::words::tell_forbidden;
-use crate::outage;
+use super::outage;
+use crate::forbidden::tell_forbidden;
 use crate::status::StatusBoard;
 use crate::store::Store;
 

@@ -1,5 +1,6 @@
 //! Pods that ask krane for secrets: their own, and somebody else's.
 
+use crate::summary::Requests;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,17 +36,6 @@ pub(crate) struct Secrets {
     served: AtomicU64,
     refused: AtomicU64,
     leaked: AtomicU64,
-}
-
-/// What came of the requests of pods.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Requests {
-    /// A pod got its own secrets.
-    pub(crate) served: u64,
-    /// A pod asked for those of another app and got nothing.
-    pub(crate) refused: u64,
-    /// It got them: a defect of krane.
-    pub(crate) leaked: u64,
 }
 
 impl Secrets {

@@ -8,7 +8,7 @@ use super::queue::{Class, LineName, Urgency};
 use super::{InTrouble, Stages, Trouble, TroubleKind};
 use crate::desired::{Change, State};
 use crate::ids::{Moment, SharedKey, WorkKey};
-use crate::scheduler::Origin;
+use crate::origin::Origin;
 use crate::trace::TraceContext;
 
 /// Blockings of one key, each this soon after the last …

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use super::FAIRNESS;
 use super::share::Quarter;
 use crate::ids::{Moment, WorkKey};
-use crate::scheduler::Origin;
+use crate::origin::Origin;
 
 /// The place of a ready key: its line, then class, then rank within the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -25,8 +25,8 @@ use crate::ids::ObjectKey;
 use crate::invalid::Invalid;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::origin::Origin;
 use crate::pod::PodDigest;
-use crate::scheduler::Origin;
 use crate::secrets::WorkloadIdentity;
 
 /// The fields of an `ApplyDeployment` message as decoded, before validation.

@@ -2,6 +2,7 @@
 
 mod companions;
 mod config;
+mod form;
 mod forms;
 mod observe;
 mod render;
@@ -20,9 +21,9 @@ use super::{Keep, LiveKind, Member, Observation, Rules, WantedKind, WatchSpec};
 use crate::ids::ObjectKey;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::origin::Origin;
 use crate::planted::{Bug, is_planted};
 use crate::pod::PodDigest;
-use crate::scheduler::Origin;
 
 /// What the names of gossip objects add to that of their sentinel (D20).
 pub(super) const GOSSIP_SUFFIX: &str = "-gossip-lan";

@@ -16,7 +16,7 @@ use crate::ids::SharedKey;
 use crate::kinds::{PullSecret, RENDERER, Rules};
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
-use crate::scheduler::Origin;
+use crate::origin::Origin;
 
 pub use narrower::only_loses_ports;
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Origin;
 use crate::desired::Change;
 use crate::ids::{Controller, ObjectKey};
 use crate::invalid::Invalid;
@@ -11,6 +10,7 @@ use crate::kinds::deployment::{self, DeploymentInput};
 use crate::kinds::sentinel::{self, SentinelInput};
 use crate::kinds::{Desired, Rules};
 use crate::labels;
+use crate::origin::Origin;
 
 /// Longest readiness id, in bytes.
 const LONGEST_READINESS_ID: usize = 1024;

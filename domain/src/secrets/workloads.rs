@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::ids::ObjectKey;
-use crate::scheduler::Origin;
+use crate::origin::Origin;
 
 /// Identities of one object that are kept, the newest included. A ReplicaSet does not roll its
 /// pods, so pods of an earlier identity may still run.

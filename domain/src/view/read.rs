@@ -7,8 +7,8 @@ use super::View;
 use crate::ids::{ObjectKey, SharedKey};
 use crate::kinds::{self, Member};
 use crate::object::{LiveObject, ObjectRef, Resource};
+use crate::origin::is_marked;
 use crate::pod::PodDigest;
-use crate::scheduler::is_marked;
 
 impl View {
     /// The live object, if there is one.

@@ -3,11 +3,12 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::super::keys::{FILE_SUFFIX, Key, find};
-use super::super::kind::{FromRaw, Kind, Refusal};
+use super::super::kind::{FromRaw, Kind};
 use super::super::problem::{HIDDEN_FILE, ProblemKind};
 use super::super::raw::Raw;
 use super::super::secret::{SecretError, SecretSource};
 use super::super::tree::Entry;
+use super::super::types::Refusal;
 use super::{Read, Reader, Recorded};
 
 impl Reader {

@@ -2,7 +2,7 @@
 
 use super::calls::apply;
 use super::*;
-use crate::scheduler::Origin;
+use crate::origin::Origin;
 
 /// What a lane of each object comes to first: it needs a namespace of its own.
 fn namespace(key: &WorkKey) -> SharedKey {

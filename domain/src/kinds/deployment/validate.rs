@@ -17,7 +17,7 @@ use crate::ids::ObjectKey;
 use crate::invalid::Invalid;
 use crate::kinds::{Rules, validation};
 use crate::labels;
-use crate::scheduler::Origin;
+use crate::origin::Origin;
 
 /// Largest encrypted variables, in bytes: as base64 they must fit into an object of etcd's size.
 const MAX_ENCRYPTED_BYTES: usize = 1 << 20;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::DesiredSentinel;
-use super::forms::{Config, Form};
+use super::form::{Config, Form};
 use crate::kinds::Rules;
 
 /// The configuration, byte for byte as sentinels have always been given it.

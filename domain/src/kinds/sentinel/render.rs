@@ -1,9 +1,10 @@
 //! A sentinel as a Deployment.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::forms::{self, CURRENT};
-use super::{DesiredSentinel, state, template};
+use super::form::CURRENT;
+use super::template::all_labels;
+use super::{DesiredSentinel, forms, state, template};
 use crate::kinds::{Keep, RENDERER, Rules, WantedKind};
 use crate::labels;
 use crate::object::{LiveObject, Rendered};
@@ -54,20 +55,4 @@ pub(super) fn metadata(desired: &DesiredSentinel, name: &str) -> Value {
         "labels": own_labels,
         "annotations": { labels::RENDERER_ANNOTATION: RENDERER },
     })
-}
-
-/// The labels of everything a sentinel is made of, whoever wants it.
-pub(super) fn all_labels(desired: &DesiredSentinel) -> Map<String, Value> {
-    [
-        (labels::WORKSPACE_ID, &*desired.workspace_id),
-        (labels::PROJECT_ID, &desired.project_id),
-        (labels::APP_ID, &desired.app_id),
-        (labels::ENVIRONMENT_ID, &desired.environment_id),
-        (labels::SENTINEL_ID, &desired.sentinel_id),
-        (labels::MANAGED_BY, labels::MANAGER),
-        (labels::COMPONENT, labels::COMPONENT_SENTINEL),
-    ]
-    .into_iter()
-    .map(|(key, value)| (key.to_owned(), Value::from(value)))
-    .collect()
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::DesiredSentinel;
 use super::config::config;
-use super::forms::{Config, Form, Labels};
-use super::{DesiredSentinel, render};
+use super::form::{Config, Form, Labels};
 use crate::kinds::{ProbePaths, Rules};
 use crate::labels;
 
@@ -52,8 +52,24 @@ pub(super) fn template(desired: &DesiredSentinel, rules: &Rules, form: &Form) ->
     })
 }
 
+/// The labels of everything a sentinel is made of, whoever wants it.
+pub(super) fn all_labels(desired: &DesiredSentinel) -> Map<String, Value> {
+    [
+        (labels::WORKSPACE_ID, &*desired.workspace_id),
+        (labels::PROJECT_ID, &desired.project_id),
+        (labels::APP_ID, &desired.app_id),
+        (labels::ENVIRONMENT_ID, &desired.environment_id),
+        (labels::SENTINEL_ID, &desired.sentinel_id),
+        (labels::MANAGED_BY, labels::MANAGER),
+        (labels::COMPONENT, labels::COMPONENT_SENTINEL),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), Value::from(value)))
+    .collect()
+}
+
 fn pod_labels(desired: &DesiredSentinel, form: &Form) -> Map<String, Value> {
-    let mut all = render::all_labels(desired);
+    let mut all = all_labels(desired);
     if form.labels != Labels::All {
         all.remove(labels::MANAGED_BY);
     }

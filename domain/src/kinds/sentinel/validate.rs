@@ -5,7 +5,7 @@ use crate::ids::ObjectKey;
 use crate::invalid::Invalid;
 use crate::kinds::{Rules, validation};
 use crate::labels;
-use crate::scheduler::Origin;
+use crate::origin::Origin;
 
 /// Longest name: with [`GOSSIP_SUFFIX`] it must still be a DNS label (D20).
 const LONGEST_NAME: usize = 52;

@@ -10,7 +10,7 @@ use crate::ids::{Controller, SharedKey};
 use crate::kinds::{Member, Password, PullSecret, Rules};
 use crate::labels;
 use crate::object::{LiveObject, Rendered, Resource};
-use crate::scheduler::Origin;
+use crate::origin::Origin;
 use crate::testing::{applied, applied_json};
 
 fn member(workspace: &str, port: u16) -> Member {

@@ -8,7 +8,7 @@ use crate::ids::ObjectKey;
 use crate::invalid::Invalid;
 use crate::kinds::deployment::{DeploymentInput, validate};
 use crate::kinds::{Desired, Rules};
-use crate::scheduler::Origin;
+use crate::origin::Origin;
 use crate::secrets::{Ownership, PodOrigin, Unproved};
 use crate::testing::minimal_input;
 

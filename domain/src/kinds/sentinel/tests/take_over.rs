@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{CONTAINER, SentinelInput, at, desired, rules, valid};
 use crate::drift::{self, Decision};
-use crate::kinds::sentinel::forms::{CURRENT, EARLIER};
+use crate::kinds::sentinel::form::{CURRENT, EARLIER};
 use crate::kinds::sentinel::template::template;
 use crate::object::{LiveObject, Rendered, Resource};
 use crate::testing::{applied_json, sentinel_input};

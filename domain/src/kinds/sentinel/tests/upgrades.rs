@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{SentinelInput, desired, rules, valid};
 use crate::drift::{self, Decision};
-use crate::kinds::sentinel::forms::CURRENT;
+use crate::kinds::sentinel::form::CURRENT;
 use crate::kinds::sentinel::state;
 use crate::kinds::sentinel::template::template;
 use crate::kinds::{Keep, ProbePaths, Rules};

@@ -12,7 +12,7 @@ pub(crate) fn permission(resource: Resource) -> String {
 }
 
 /// One line when a kind becomes unknown.
-pub(super) fn tell_forbidden(controller: &'static str, resource: Resource, text: &str) {
+pub(crate) fn tell_forbidden(controller: &'static str, resource: Resource, text: &str) {
     tracing::error!(
         controller,
         kind = resource.kind(),

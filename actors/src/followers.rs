@@ -13,13 +13,10 @@ use krane_domain::scheduler::{CallFailure, Feed, Watched};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{starting, unavailable};
-use crate::store::{FollowRefusal, Store};
+use crate::refusals::unavailable;
 
 /// Followers at once, of each controller.
 pub const MOST_FOLLOWERS: usize = 64;
-/// Objects looked at under one lock when a follower comes.
-const AT_ONCE: usize = 64;
 
 /// One follower; its feed ends with it.
 #[derive(Debug, Default)]
@@ -47,7 +44,7 @@ impl Line {
 
 impl Follower {
     /// The next state, or why there is none any more. Safe to drop and to call again.
-    pub(super) async fn next(&self) -> Result<Arc<Watched>, CallFailure> {
+    pub(crate) async fn next(&self) -> Result<Arc<Watched>, CallFailure> {
         loop {
             if self.line.is_over.load(Ordering::Relaxed) {
                 return Err(unavailable(
@@ -66,21 +63,6 @@ impl Follower {
         self.line
             .say(|feed| feed.show_first(controller, Arc::new(state)));
     }
-}
-
-/// Lets a follower hear of everything that this controller shows: what is there now, and from here
-/// on whatever changes.
-pub(super) async fn join(follower: &Follower, store: &Store) -> Result<(), CallFailure> {
-    let admitted = store.admit_follower(follower);
-    let keys = admitted.map_err(|refusal| match refusal {
-        FollowRefusal::NotListed => starting(),
-        FollowRefusal::TooMany => unavailable("too many follow already"),
-    })?;
-    for some in keys.chunks(AT_ONCE) {
-        store.show_present(follower, some);
-        tokio::task::yield_now().await;
-    }
-    Ok(())
 }
 
 /// Who follows one controller.
