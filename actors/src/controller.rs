@@ -29,12 +29,9 @@ use crate::reporter::{Reporter, ReporterMessage};
 use crate::resync::{Resync, ResyncMessage};
 use crate::scheduler::Front;
 use crate::status::StatusBoard;
-use crate::store::Store;
+use crate::store::{BROKEN, Store};
 use crate::stream::{Stream, StreamMessage};
 use crate::watch::{self, Watch, WatchMessage};
-
-/// Why an actor is not started after an operation on its store panicked.
-const BROKEN: &str = "what the controller knows may be half changed; the controller starts over";
 
 /// What a controller is made with.
 #[derive(Clone)]

@@ -23,10 +23,10 @@ use tracing::{Instrument, field};
 use crate::events::Happening;
 use crate::lanes::{self, LaneContext};
 use crate::lease::{Duty, Turn};
-use crate::refusals::{standby, starting_over, stopping};
+use crate::refusals::{standby, stopping};
 use crate::reporter::ReporterMessage;
 use crate::status::{Context, StatusBoard};
-use crate::store::CallAnswer;
+use crate::store::{BROKEN, CallAnswer};
 use crate::tree;
 
 /// Chores that need no exact moment.
@@ -159,6 +159,10 @@ impl Behaviour for Reconciler {
         message: ReconcilerMessage,
         context: &Context<ReconcilerMessage>,
     ) -> Result<(), ActorError> {
+        // Whoever broke it, a lane or a reader, may live on: this actor begins the end of the controller.
+        if self.lanes.store.is_broken() {
+            return Err(ActorError(BROKEN.to_owned()));
+        }
         self.take_turn(context);
         match message {
             ReconcilerMessage::Work | ReconcilerMessage::Turn => {}
@@ -235,8 +239,6 @@ impl Reconciler {
         self.take_turn(context);
         let refusal = if self.lanes.store.is_stopping() {
             stopping()
-        } else if self.lanes.store.is_broken() {
-            starting_over()
         } else if self.duty.is_on() {
             let now = context.board.now();
             return self.lanes.store.call(wish, answer, now);

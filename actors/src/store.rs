@@ -61,12 +61,15 @@ pub use look::{Connection, Lag, Outlook};
 pub(crate) use metrics::StoreReadings;
 pub(crate) use outage::Silence;
 pub(crate) use questions::UnknownObjects;
-pub use receive::member_of;
 pub(crate) use reports::StatusProblem;
 pub(crate) use requests::FollowRefusal;
 pub use snapshot::{ControllerSnapshot, MOST_PODS, MOST_TROUBLES, WorkloadSnapshot};
 pub(crate) use streaming::{StreamEnding, StreamOpening};
 pub(crate) use watching::WatchStart;
+
+/// Why a controller does not go on after an operation on its store panicked.
+pub(crate) const BROKEN: &str =
+    "what the controller knows may be half changed; the controller starts over";
 
 /// The stream counts as quiet after this long without a message.
 pub const QUIET: Duration = Duration::from_secs(10);
