@@ -189,13 +189,16 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             verb: Verb::Version(version),
         }) => version.execute(&terminal),
-        Err(usage) => {
-            // Help and `--version` are errors of the parser too, with exit code 0. Nobody is left
-            // to tell when the output is closed.
-            let _ = usage.print();
-            ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(exit::USAGE))
-        }
+        Err(usage) => refused(&usage),
     }
+}
+
+/// Prints what the parser has to say of a command line, and returns its exit code. Help and `--version` are errors of the
+/// parser too, with exit code 0.
+pub fn refused(usage: &clap::Error) -> ExitCode {
+    // An output that is closed cannot be told so.
+    let _ = usage.print();
+    ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(exit::USAGE))
 }
 
 #[cfg(test)]

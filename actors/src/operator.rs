@@ -179,7 +179,7 @@ impl Operator {
         let held = self.cluster.hold(&live.reference, &live.uid, until).await;
         let held = held.map_err(HoldError::Refused)?;
         // The next lane has to see it, whether or not the watch was faster.
-        self.store.note_hold_written(held);
+        self.store.note_live_object(held);
         let what = if until.is_some() { "hold" } else { "release" };
         self.asked(what, Some(key.clone()));
         self.look(key);

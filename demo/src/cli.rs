@@ -14,7 +14,7 @@ use krane_domain::words::chain;
 use krane_settings::{InvalidSettings, LoadInput};
 use tokio::signal::unix::{SignalKind, signal};
 
-use krane::cli::{Failure, Terminal, duration, exit};
+use krane::cli::{Failure, Terminal, duration, exit, refused};
 use krane::version;
 
 use crate::{CrowdOptions, DemoError, Format, Options};
@@ -63,11 +63,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let env = LoadInput::from_process().env;
     match Cli::try_parse_from(arguments) {
         Ok(cli) => cli.execute(&env, &Terminal::of_process(&env)),
-        Err(usage) => {
-            // Help and `--version` are errors of the parser too, with exit code 0.
-            let _ = usage.print();
-            ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(exit::USAGE))
-        }
+        Err(usage) => refused(&usage),
     }
 }
 
@@ -101,9 +97,7 @@ impl Cli {
     fn execute(self, env: &BTreeMap<String, String>, terminal: &Terminal) -> ExitCode {
         if self.apps == 0 && self.changes > 0 {
             let words = "--changes needs --apps of 1 or more: nobody else is changed\n";
-            let usage = clap::Error::raw(ErrorKind::ValueValidation, words);
-            let _ = usage.print();
-            return ExitCode::from(exit::USAGE);
+            return refused(&clap::Error::raw(ErrorKind::ValueValidation, words));
         }
         let color = io::stdout().is_terminal() && Terminal::may_color(env);
         let options = Options {

@@ -254,7 +254,7 @@ impl Store {
         self.with(|memory| memory.view.restore(uid));
     }
 
-    /// The API server showed this object, to the lane that decides on it anew.
+    /// The API server showed this object in its answer, before a watch does.
     pub(crate) fn note_live_object(&self, live: impl Into<Arc<LiveObject>>) {
         self.with(|memory| {
             let effects = memory.view.insert(live);

@@ -167,7 +167,7 @@ fn warnings_of(change: &Result<Change, Invalid>) -> Vec<Invalid> {
 }
 
 /// What a change contributes to shared objects.
-pub fn member_of(change: &Result<Change, Invalid>) -> Option<Member> {
+pub(super) fn member_of(change: &Result<Change, Invalid>) -> Option<Member> {
     match change {
         Ok(Change::Apply(desired)) => Some(desired.member()),
         Ok(Change::Delete) | Err(_) => None,

@@ -1,7 +1,6 @@
 //! What an operator or a client of the scheduler asks for.
 
 use std::collections::BTreeSet;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use krane_domain::ids::{Moment, ObjectKey, WorkKey};
@@ -58,14 +57,6 @@ impl Store {
         self.with(|memory| memory.view.workload(key).cloned())
     }
 
-    /// A hold was written on this object, or ended: it is known before a watch shows it.
-    pub(crate) fn note_hold_written(&self, live: LiveObject) {
-        self.with(|memory| {
-            let effects = memory.view.insert(live);
-            memory.observe(effects.observe);
-        });
-    }
-
     /// What keeps an object from being as it is desired, in words.
     pub(crate) fn waits_for(&self, key: &ObjectKey) -> Option<String> {
         self.with(|memory| memory.waits_for(key))
@@ -104,12 +95,8 @@ impl Store {
 
 /// How an object is now. One that makes krane panic is left out; the reporter logs it.
 fn present(memory: &Memory, rules: &Rules, key: &ObjectKey) -> Option<Watched> {
-    let controller = memory.view.controller();
     let live = memory.view.workload(key)?;
-    kinds::question_id(controller, live)?;
-    let pods = memory.view.pods_of(live);
-    let pods: Vec<_> = pods.iter().map(AsRef::as_ref).collect();
-    let look = AssertUnwindSafe(|| kinds::observe(controller, live, &pods, rules));
-    let observation = std::panic::catch_unwind(look).ok().flatten()?;
+    kinds::question_id(memory.view.controller(), live)?;
+    let observation = memory.digest(live, rules).ok().flatten()?;
     Watched::of(&observation.report, live)
 }

@@ -152,7 +152,11 @@ impl Memory {
     }
 
     /// A panic over the pods of one workload leaves all others alone.
-    fn digest(&self, live: &LiveObject, rules: &Rules) -> Result<Option<Observation>, Panicked> {
+    pub(in crate::store) fn digest(
+        &self,
+        live: &LiveObject,
+        rules: &Rules,
+    ) -> Result<Option<Observation>, Panicked> {
         let controller = self.view.controller();
         let pods = self.view.pods_of(live);
         let pods: Vec<_> = pods.iter().map(AsRef::as_ref).collect();
@@ -192,4 +196,4 @@ impl Memory {
 }
 
 /// Digesting the pods of a workload made krane panic.
-struct Panicked;
+pub(in crate::store) struct Panicked;
