@@ -160,6 +160,21 @@ async fn failures_are_told_apart() {
     );
 }
 
+/// The HTTP client has a limit of its own, which is over by then, too.
+#[tokio::test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the thread has to stand still, as in a process without CPU"
+)]
+async fn a_process_without_cpu_tells_a_late_answer_as_late() {
+    let stand_still = async {
+        tokio::time::sleep(SHORT / 2).await;
+        std::thread::sleep(SHORT * 3);
+    };
+    let (failure, ()) = tokio::join!(outcome_within(SHORT, || Answer::Hang), stand_still);
+    assert_eq!(failure.code, "deadline_exceeded", "{failure}");
+}
+
 #[tokio::test]
 async fn what_is_no_stored_key_opens_nothing() {
     use VaultFailureKind::Refused;

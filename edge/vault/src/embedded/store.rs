@@ -136,15 +136,38 @@ impl KeyStore {
                 .objects
                 .get(path)
                 .await
-                .map_err(|error| reason(&error))?;
+                .map_err(|error| self.reason(&error))?;
             if object.meta.size > LARGEST_OBJECT {
                 return Err(StoreFailure::TooLong);
             }
-            object.bytes().await.map_err(|error| reason(&error))
+            object.bytes().await.map_err(|error| self.reason(&error))
         };
         timeout(self.limit, read)
             .await
             .unwrap_or(Err(StoreFailure::TimedOut(self.limit)))
+    }
+
+    /// What an error of the store means. Its own text is looked at and never passed on: it holds
+    /// what the server said.
+    fn reason(&self, error: &object_store::Error) -> StoreFailure {
+        let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
+        if let Some(http) = causes.find_map(|cause| cause.downcast_ref::<HttpError>()) {
+            // A process that had no CPU for long finds this limit over together with its own.
+            if http.kind() == HttpErrorKind::Timeout {
+                return StoreFailure::TimedOut(self.limit);
+            }
+            return StoreFailure::Away(broken(http.kind()).to_owned());
+        }
+        if matches!(error, object_store::Error::NotFound { .. }) {
+            // In memory there is no status.
+            return not_found(error);
+        }
+        match status(&error.to_string()) {
+            Some(401 | 403) => StoreFailure::Denied,
+            Some(404) => not_found(error),
+            Some(status) => StoreFailure::Away(format!("the store answered HTTP {status}")),
+            None => StoreFailure::Away("the store's answer makes no sense".to_owned()),
+        }
     }
 
     /// The paths of everything below the key rings, read page by page as they are asked for.
@@ -187,7 +210,7 @@ impl Listing {
             // A page is a request, so the time counts from one object to the next.
             let next = timeout(limit, self.paths.try_next()).await;
             let next = next.map_err(|_| StoreFailure::TimedOut(limit))?;
-            match next.map_err(|error| reason(&error))? {
+            match next.map_err(|error| self.store.reason(&error))? {
                 Some(object) => {
                     let path = object.location;
                     if self.after.as_ref().is_some_and(|after| path <= *after) {
@@ -236,25 +259,6 @@ impl CredentialProvider for Credentials {
     }
 }
 
-/// What an error of the store means. Its own text is looked at and never passed on: it holds what
-/// the server said.
-fn reason(error: &object_store::Error) -> StoreFailure {
-    let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
-    if let Some(http) = causes.find_map(|cause| cause.downcast_ref::<HttpError>()) {
-        return StoreFailure::Away(broken(http.kind()).to_owned());
-    }
-    if matches!(error, object_store::Error::NotFound { .. }) {
-        // In memory there is no status.
-        return not_found(error);
-    }
-    match status(&error.to_string()) {
-        Some(401 | 403) => StoreFailure::Denied,
-        Some(404) => not_found(error),
-        Some(status) => StoreFailure::Away(format!("the store answered HTTP {status}")),
-        None => StoreFailure::Away("the store's answer makes no sense".to_owned()),
-    }
-}
-
 fn not_found(error: &object_store::Error) -> StoreFailure {
     if error.to_string().contains("NoSuchBucket") {
         StoreFailure::NoBucket
@@ -272,7 +276,6 @@ fn broken(kind: HttpErrorKind) -> &'static str {
         HttpErrorKind::Connect => {
             "the store cannot be reached: check vault.s3.url, DNS and network policies"
         }
-        HttpErrorKind::Timeout => "the store does not answer in time",
         HttpErrorKind::Interrupted | HttpErrorKind::Request => "the connection to the store broke",
         _ => "the store's answer makes no sense",
     }
