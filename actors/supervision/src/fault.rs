@@ -2,6 +2,8 @@
 //!
 //! Compiled only for tests and development builds: a release build has none of it.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use parking_lot::Mutex;
 
 use crate::cause::ActorError;
@@ -73,12 +75,18 @@ impl FaultPlan {
 #[derive(Debug, Default)]
 pub(crate) struct FaultSlot {
     plan: Mutex<Option<FaultPlan>>,
+    messages: AtomicU32,
 }
 
 impl FaultSlot {
     /// From now on this plan, in place of one made before.
     pub(crate) fn plan(&self, plan: FaultPlan) {
         *self.plan.lock() = Some(plan);
+    }
+
+    /// Messages so far.
+    pub(crate) fn messages(&self) -> u32 {
+        self.messages.load(Ordering::Relaxed)
     }
 
     fn strikes(&self, message: &str) -> Option<Fault> {
@@ -105,6 +113,7 @@ impl FaultSlot {
 
     /// To be called before a message of this name is handled. What it returns is for afterwards.
     pub(crate) async fn before(&self, message: &str) -> Result<Option<Fault>, ActorError> {
+        self.messages.fetch_add(1, Ordering::Relaxed);
         let fault = self.strikes(message);
         match fault {
             Some(Fault::Panic) => strike(),

@@ -301,4 +301,11 @@ impl Board {
         }
         cell.is_some()
     }
+
+    /// At how many messages a fault could have struck the actor at `path`: all that its
+    /// incarnations met with. 0 when the tree has no such actor.
+    #[cfg(any(test, debug_assertions))]
+    pub fn messages(&self, path: &str) -> u32 {
+        self.find(path).map_or(0, |cell| cell.fault.messages())
+    }
 }

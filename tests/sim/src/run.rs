@@ -88,6 +88,9 @@ struct Driver {
     shared: Arc<Shared>,
     world: World,
     agent: Incarnation,
+    /// Of the first process, the one that faults of actors are planted in.
+    #[cfg(debug_assertions)]
+    first: krane_actors::status::StatusBoard,
     chance: Rng,
     seed: u64,
     agenda: BTreeMap<(Duration, u64), Due>,
@@ -175,6 +178,8 @@ impl Driver {
         let mut driver = Self {
             shared: Arc::clone(shared),
             world: World::new(shared, setup.script.clone()),
+            #[cfg(debug_assertions)]
+            first: agent.board.clone(),
             agent,
             chance: Rng::with_seed(setup.seed),
             seed: setup.seed,
@@ -213,7 +218,7 @@ impl Driver {
                     ActorFault::Hang(skip) => (Hook::Hang, skip),
                 };
                 let path = ACTORS[which % ACTORS.len()];
-                self.agent.board.inject(path, hook.next().after(skip));
+                self.first.inject(path, hook.next().after(skip));
                 self.shared.with(|ledger| {
                     ledger.panics += 1;
                     ledger.count(fault.kind());
@@ -237,7 +242,12 @@ impl Driver {
         self.pass(end).await?;
         *extent = self.shared.extent();
         self.calm_down();
-        self.settle().await
+        let settled = self.settle().await;
+        #[cfg(debug_assertions)]
+        {
+            extent.actors = crate::plan::ACTORS.map(|path| self.first.messages(path));
+        }
+        settled
     }
 
     /// Lets time pass until then, and does what is due.

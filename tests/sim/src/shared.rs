@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::kinds::index;
 use crate::ledger::Ledger;
-use crate::plan::{CallFault, EventFault, Fault, MessageFault, Plan};
+use crate::plan::{ACTORS, CallFault, EventFault, Fault, MessageFault, Plan};
 
 /// One run, as its parts see it.
 pub(crate) struct Shared {
@@ -76,6 +76,8 @@ pub struct Extent {
     pub events: u64,
     /// Messages of desired-state streams.
     pub messages: u64,
+    /// Messages that the actors of [`ACTORS`] met with in the first process, to the very end.
+    pub actors: [u32; ACTORS.len()],
 }
 
 impl Shared {
@@ -145,6 +147,7 @@ impl Shared {
             control: self.control_calls.count(),
             events: self.events.count(),
             messages: self.messages.count(),
+            actors: [0; ACTORS.len()],
         }
     }
 
