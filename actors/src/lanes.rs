@@ -25,7 +25,8 @@ use krane_domain::backlog::{Outcome, Task, Trouble, TroubleKind};
 use krane_domain::desired::{Change, State};
 use krane_domain::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::{self, Desired};
-use krane_domain::object::{LiveObject, ObjectRef, Rendered};
+use krane_domain::object::{LiveObject, ObjectRef};
+use krane_domain::plan::Plan;
 use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_ports::{Clock, Cluster, Deletion, PasswordSource, WEBHOOKS};
@@ -227,12 +228,16 @@ async fn apply(
     context: &LaneContext,
 ) -> Result<Outcome, Stop> {
     let rules = context.store.rules();
-    let unknown = context.store.forbidden_kinds();
-    if let Some(resource) = desired.blocked_by(rules, &unknown) {
+    let plan = Plan {
+        desired,
+        rules,
+        unseen: &context.store.unseen(),
+    };
+    if let Some(resource) = plan.blocked_by() {
         return Err(words::unknown(&desired.reference().to_string(), resource).into());
     }
     let (mut missing, mut older) = (BTreeSet::new(), BTreeSet::new());
-    for shared in desired.needs(rules) {
+    for shared in plan.shared() {
         let is_policy = matches!(shared, SharedKey::IsolationPolicy { .. });
         match shared::need(&shared, context) {
             Need::Missing if is_policy && is_planted(Bug::PolicyAfterWorkload) => {}
@@ -257,23 +262,17 @@ async fn apply(
         repaired = repaired.or(settlement.repaired);
     };
     // First: what is not needed any more may work against what is wanted now.
-    for reference in desired.unneeded() {
+    for reference in plan.unneeded() {
         note(&remove::unneeded(&reference, desired.key(), repair, context).await?);
     }
-    let primary = primary::bring_about(desired, &unknown, repair, context).await?;
+    let primary = primary::bring_about(plan, repair, context).await?;
     note(&primary);
     // Once more: of a workload that was out of sight nobody knew what belongs to it.
-    for reference in desired.unneeded() {
+    for reference in plan.unneeded() {
         note(&remove::unneeded(&reference, desired.key(), repair, context).await?);
     }
-    for rendered in primary
-        .live
-        .iter()
-        .flat_map(|owner| desired.dependants(rules, owner))
-    {
-        if can_do_without(&rendered, context) {
-            continue;
-        }
+    let owner = primary.live.iter();
+    for rendered in owner.flat_map(|owner| plan.dependants(owner)) {
         note(&settle::settle(&rendered, repair, context).await?);
     }
     if is_deferred {
@@ -291,13 +290,6 @@ async fn apply(
         wrote,
         repaired,
     })
-}
-
-/// Whether an object beside a workload may be missing because the cluster does not know its kind
-/// (D18), or krane may not list it (D38b).
-fn can_do_without(rendered: &Rendered, context: &LaneContext) -> bool {
-    let resource = rendered.reference.resource;
-    kinds::may_lack(resource, context.store.rules()) && context.store.is_kind_unavailable(resource)
 }
 
 async fn delete(key: &ObjectKey, context: &LaneContext) -> Result<Outcome, Stop> {

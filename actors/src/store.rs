@@ -52,7 +52,7 @@ mod watching;
 mod work;
 
 pub use calls::{CallAnswer, Calls};
-pub use explain::{ObjectExplanation, Role, WorkloadExplanation};
+pub use explain::{ObjectExplanation, WorkloadExplanation};
 use facts::StreamReading;
 pub use facts::{BrokenWatch, ResyncSummary, StreamMemory, WatchFailure};
 #[cfg(any(test, debug_assertions))]

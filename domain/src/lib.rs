@@ -29,6 +29,7 @@ pub mod object;
 pub mod origin;
 pub mod outbox;
 pub mod planted;
+pub mod plan;
 pub mod pod;
 mod quantity;
 pub mod refusal;

@@ -6,8 +6,9 @@ use krane_domain::backlog::Standing;
 use krane_domain::desired::Change;
 use krane_domain::drift::{self, Explanation};
 use krane_domain::ids::{ObjectKey, SharedKey, WorkKey};
-use krane_domain::kinds::{self, Keep};
+use krane_domain::kinds;
 use krane_domain::object::{ObjectRef, Rendered};
+use krane_domain::plan::{self, Leftover, Part, Plan, Role};
 
 use super::snapshot::workload;
 use super::{Store, WorkloadSnapshot};
@@ -36,71 +37,69 @@ pub struct ObjectExplanation {
     pub explanation: Option<Explanation>,
 }
 
-/// What an object is to a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Needed first, and shared with other workloads.
-    Shared,
-    /// The workload itself.
-    Primary,
-    /// Hangs on it.
-    Dependant,
-    /// An earlier state needed it; it has to go.
-    Unneeded,
-}
-
-impl Role {
-    /// Its name, of a closed set.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::Primary => "primary",
-            Self::Dependant => "dependant",
-            Self::Unneeded => "unneeded",
-        }
-    }
-}
-
 impl Store {
     /// Everything about one workload; nothing when nothing is wanted of it, or it is gone as
     /// wanted. `unix_seconds` is the wall clock, for holds.
     pub fn explain(&self, key: &ObjectKey, unix_seconds: u64) -> Option<WorkloadExplanation> {
-        let (workload, state, live, unknown) = self.with(|memory| {
+        let (workload, state, live) = self.with(|memory| {
             let workload = workload(memory, key)?;
             let state = memory.backlog.state(key)?.clone();
             let live = memory.view.workload(key).cloned();
-            Some((workload, state, live, memory.view.unknown().clone()))
+            Some((workload, state, live))
         })?;
-        let desired = match &state.change {
-            Ok(Change::Apply(desired)) => Some(desired),
-            Ok(Change::Delete) | Err(_) => None,
+        let objects = match &state.change {
+            Ok(Change::Apply(desired)) => {
+                let plan = Plan {
+                    desired,
+                    rules: &self.rules,
+                    unseen: &self.unseen(),
+                };
+                let parts = plan.parts(live.as_deref()).into_iter();
+                parts
+                    .filter_map(|part| self.explain_part(&part, key, unix_seconds))
+                    .collect()
+            }
+            Ok(Change::Delete) => self.explain_deletion(key),
+            // Of a state that is no state nobody knows what it wants.
+            Err(_) => {
+                let mut objects = self.explain_deletion(key);
+                objects.retain(|object| object.role == Role::Primary);
+                objects
+            }
         };
-        let mut objects = Vec::new();
-        if let Some(desired) = desired {
-            for shared in desired.needs(&self.rules) {
-                objects.push(self.explain_shared(&shared, unix_seconds));
-            }
-            let primary =
-                desired.render_unsure(&self.rules, live.as_deref(), Keep::EqualState, &unknown);
-            objects.push(self.explain_rendered(&primary, Role::Primary, unix_seconds));
-            let owner = live.iter();
-            for rendered in owner.flat_map(|owner| desired.dependants(&self.rules, owner)) {
-                objects.push(self.explain_rendered(&rendered, Role::Dependant, unix_seconds));
-            }
-            for reference in desired.unneeded() {
-                if self.is_live(&reference) {
-                    objects.push(bare(reference, Role::Unneeded, true));
-                }
-            }
-        } else {
-            let reference = ObjectRef::new(
-                self.controller.primary(),
-                key.namespace.clone(),
-                key.name.clone(),
-            );
-            objects.push(bare(reference, Role::Primary, live.is_some()));
-        }
         Some(WorkloadExplanation { workload, objects })
+    }
+
+    fn explain_part(
+        &self,
+        part: &Part,
+        key: &ObjectKey,
+        unix_seconds: u64,
+    ) -> Option<ObjectExplanation> {
+        match part {
+            Part::Shared(shared) => Some(self.explain_shared(shared, unix_seconds)),
+            Part::Unneeded(reference) => {
+                let found = self.former_dependant(reference, key);
+                let (live, workload) = (found.live.as_deref(), found.workload.as_deref());
+                let leftover = plan::leftover(live, workload, unix_seconds);
+                (leftover != Leftover::Stays).then(|| bare(reference.clone(), part.role(), true))
+            }
+            Part::Primary(rendered) | Part::Dependant(rendered) => {
+                Some(self.explain_rendered(rendered, part.role(), unix_seconds))
+            }
+        }
+    }
+
+    /// What a `delete` state removes: the workload, and what of its parts is there.
+    fn explain_deletion(&self, key: &ObjectKey) -> Vec<ObjectExplanation> {
+        let parts = plan::deletion(self.controller, key).into_iter();
+        let parts = parts.map(|(role, reference)| {
+            let is_live = self.is_live(&reference);
+            bare(reference, role, is_live)
+        });
+        parts
+            .filter(|part| part.is_live || part.role == Role::Primary)
+            .collect()
     }
 
     fn explain_rendered(

@@ -1,6 +1,5 @@
 //! What a lane looks up before it writes, and notes of what the API server answered.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use krane_domain::drift::FuseMemory;
 use krane_domain::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::{self, Member};
 use krane_domain::object::{LiveObject, ObjectRef, Resource};
+use krane_domain::plan::{self, Role, Unseen};
 use krane_domain::pod::PodDigest;
 use krane_domain::view;
 
@@ -45,21 +45,17 @@ pub(crate) struct SharedObject {
 
 /// Kinds.
 impl Store {
-    /// The kinds that krane may not list: what exists of them is unknown (D38b).
-    pub(crate) fn forbidden_kinds(&self) -> BTreeSet<Resource> {
-        self.with(|memory| memory.view.unknown().clone())
+    /// The kinds of objects that no watch shows.
+    pub(crate) fn unseen(&self) -> Unseen {
+        self.with(|memory| Unseen {
+            unknown: memory.view.unknown().clone(),
+            missing: memory.kinds_missing.clone(),
+        })
     }
 
     /// Whether krane may not list this kind (D38b).
     pub(crate) fn is_kind_forbidden(&self, resource: Resource) -> bool {
         self.with(|memory| memory.view.is_unknown(resource))
-    }
-
-    /// Whether the API server does not know this kind (D18), or krane may not list it (D38b).
-    pub(crate) fn is_kind_unavailable(&self, resource: Resource) -> bool {
-        self.with(|memory| {
-            memory.kinds_missing.contains(&resource) || memory.view.is_unknown(resource)
-        })
     }
 
     /// The kind that krane would have to list before it may delete this workload, if there is one.
@@ -118,11 +114,12 @@ impl Store {
     /// What there is to delete of a workload.
     pub(crate) fn objects_to_delete(&self, key: &ObjectKey) -> ObjectsToDelete {
         self.with(|memory| {
-            let parts = self.controller.deleted_first(key);
+            let parts = plan::deletion(self.controller, key).into_iter();
             let parts = parts
-                .iter()
-                .filter(|part| !memory.view.is_unknown(part.resource))
-                .filter_map(|part| memory.view.get(part).cloned());
+                .filter(|(role, part)| {
+                    *role == Role::Dependant && !memory.view.is_unknown(part.resource)
+                })
+                .filter_map(|(_, part)| memory.view.get(&part).cloned());
             ObjectsToDelete {
                 parts: parts.filter(|part| !part.is_terminating).collect(),
                 workload: memory.view.workload(key).cloned(),

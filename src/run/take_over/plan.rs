@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use futures::StreamExt;
 use krane_domain::desired::Change;
 use krane_domain::drift::{self, Decision};
-use krane_domain::ids::SharedKey;
+use krane_domain::ids::{ObjectKey, SharedKey};
 use krane_domain::kinds::{self, Desired, Member, Rules};
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
+use krane_domain::plan::{Leftover, Part, Plan, Role, Unseen, deletion, leftover};
 use krane_domain::refusal::RefusalClass;
 use krane_domain::upgrades::is_older_rendering;
 use krane_domain::view::View;
-use krane_ports::{Answer, Item, Question};
+use krane_ports::{Answer, Clock, Item, Question};
 
 use super::{Action, Findings, Planned, Summary};
 use crate::run::assembly::Ports;
+use crate::run::ports::SystemClock;
 
 /// Questions in flight at once.
 const AT_ONCE: usize = 16;
@@ -24,6 +26,8 @@ pub(super) async fn plan(side: &Ports, rules: &Rules, findings: &mut Findings) {
         side,
         rules,
         view: View::new(side.controller),
+        unseen: Unseen::default(),
+        unix_seconds: SystemClock.unix_seconds(),
         summary: Summary {
             controller: side.controller.name(),
             ..Summary::default()
@@ -42,6 +46,9 @@ struct Survey<'a> {
     side: &'a Ports,
     rules: &'a Rules,
     view: View,
+    unseen: Unseen,
+    /// The wall clock, for holds.
+    unix_seconds: u64,
     summary: Summary,
     members: BTreeMap<SharedKey, Vec<Member>>,
     findings: &'a mut Findings,
@@ -65,8 +72,11 @@ impl Survey<'_> {
                         }
                     }
                 }
-                Err(refusal) if refusal.class == RefusalClass::KindMissing => {}
+                Err(refusal) if refusal.class == RefusalClass::KindMissing => {
+                    self.unseen.missing.insert(spec.resource);
+                }
                 Err(refusal) => {
+                    self.unseen.unknown.insert(spec.resource);
                     let kind = spec.resource.plural();
                     let problem = format!("{kind} cannot be listed: {refusal}");
                     self.findings.problems.push(problem);
@@ -97,7 +107,7 @@ impl Survey<'_> {
             match answer {
                 Ok(Answer::State { change, .. }) => match change {
                     Ok(Change::Apply(desired)) => self.wanted(&desired).await,
-                    Ok(Change::Delete) => self.note(Action::Delete, &object, Vec::new()),
+                    Ok(Change::Delete) => self.deleted(&key),
                     Err(invalid) => {
                         self.note(Action::Refuse, &object, vec![invalid.to_string()]);
                     }
@@ -114,21 +124,47 @@ impl Survey<'_> {
 
     async fn wanted(&mut self, desired: &Desired) {
         let live = self.view.workload(desired.key()).cloned();
-        let primary = desired.render(self.rules, live.as_deref());
-        self.judge(&primary).await;
-        if primary.keeps_template {
-            self.note(Action::Roll, &primary.reference, Vec::new());
+        let unseen = self.unseen.clone();
+        let plan = Plan {
+            desired,
+            rules: self.rules,
+            unseen: &unseen,
+        };
+        if plan.blocked_by().is_some() {
+            // The list that failed is a problem already.
+            return;
         }
-        if let Some(live) = live {
-            for rendered in desired.dependants(self.rules, &live) {
-                self.judge(&rendered).await;
+        for part in plan.parts(live.as_deref()) {
+            match part {
+                Part::Shared(key) => {
+                    let members = self.members.entry(key).or_default();
+                    members.push(desired.member());
+                }
+                Part::Unneeded(reference) => {
+                    let found = self.view.get(&reference).map(|found| &**found);
+                    match leftover(found, live.as_deref(), self.unix_seconds) {
+                        Leftover::Stays => {}
+                        Leftover::Held(_) => self.summary.in_place += 1,
+                        Leftover::Goes => self.note(Action::Delete, &reference, Vec::new()),
+                    }
+                }
+                Part::Primary(rendered) => {
+                    self.judge(&rendered).await;
+                    if rendered.keeps_template {
+                        self.note(Action::Roll, &rendered.reference, Vec::new());
+                    }
+                }
+                Part::Dependant(rendered) => self.judge(&rendered).await,
             }
         }
-        for needed in desired.needs(self.rules) {
-            self.members
-                .entry(needed)
-                .or_default()
-                .push(desired.member());
+    }
+
+    /// What a `delete` state removes: the workload, and what of its parts is there.
+    fn deleted(&mut self, key: &ObjectKey) {
+        for (role, reference) in deletion(self.side.controller, key) {
+            if role == Role::Primary || self.view.get(&reference).is_some() {
+                self.note(Action::Delete, &reference, Vec::new());
+            }
         }
     }
 
@@ -153,7 +189,7 @@ impl Survey<'_> {
     async fn judge(&mut self, rendered: &Rendered) {
         let reference = &rendered.reference;
         let live = self.view.get(reference).cloned();
-        let decision = drift::decide(rendered, live.as_deref(), None, 0);
+        let decision = drift::decide(rendered, live.as_deref(), None, self.unix_seconds);
         let paths = |differences: &[drift::Difference]| {
             let paths = differences.iter().map(|found| found.path.clone());
             paths.collect::<Vec<_>>()

@@ -1,9 +1,10 @@
 //! One object of a workload: desired against live, and who owns what differs.
 
-use krane_actors::store::{ObjectExplanation, Role};
+use krane_actors::store::ObjectExplanation;
 use krane_domain::backlog::Standing;
 use krane_domain::drift::{Attributed, Decision, Explanation};
 use krane_domain::object::ObjectRef;
+use krane_domain::plan::Role;
 use serde::Serialize;
 
 use super::super::controllers::trouble_level;
@@ -95,7 +96,9 @@ pub(super) fn view(object: &ObjectExplanation, workload: &WorkloadView, epoch: &
 fn bare(object: &ObjectExplanation, workload: &WorkloadView) -> (&'static str, Level) {
     match (object.role, object.is_live) {
         (Role::Unneeded, _) => ("to be deleted", Level::Busy),
-        (Role::Primary, true) if workload.state == "deleting" => ("to be deleted", Level::Busy),
+        (Role::Primary | Role::Dependant, true) if workload.state == "deleting" => {
+            ("to be deleted", Level::Busy)
+        }
         // Of a state that is no state nobody knows what it wants.
         (Role::Primary, true) => ("as it was", Level::Warn),
         (_, true) => ("there", Level::Good),
