@@ -22,9 +22,8 @@ pub(super) async fn bring_about(
         tracing::info!(%key, "its turn: its pods roll to the template of this version of krane");
         (keep, repair) = (Keep::Nothing, Repair::No);
     }
-    let wanted = |live: Option<&LiveObject>, most: Keep| {
-        Cow::Owned(plan.primary(live, keep.min(most)))
-    };
+    let wanted =
+        |live: Option<&LiveObject>, most: Keep| Cow::Owned(plan.primary(live, keep.min(most)));
     let primary = settle_as(&plan.desired.reference(), &wanted, repair, false, context).await?;
     let is_kept = primary.keeps_template;
     context.store.note_template_kept(key, is_kept);

@@ -143,7 +143,8 @@ fn only_what_hangs_on_the_live_workload_goes_and_not_while_it_is_held() {
     let verdict = |found: &LiveObject| leftover(Some(found), Some(&owner), NOW);
     assert_eq!(verdict(&found(&|_| {})), Leftover::Goes);
     let held = found(&|json| {
-        json["metadata"]["annotations"] = json!({ labels::HOLD_ANNOTATION: "2026-01-31T13:00:00Z" });
+        json["metadata"]["annotations"] =
+            json!({ labels::HOLD_ANNOTATION: "2026-01-31T13:00:00Z" });
     });
     assert_eq!(verdict(&held), Leftover::Held(NOW + 3_600));
     let edits: [&dyn Fn(&mut serde_json::Value); 3] = [

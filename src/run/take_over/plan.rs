@@ -18,6 +18,9 @@ use super::{Action, Findings, Planned, Summary};
 use crate::run::assembly::Ports;
 use crate::run::ports::SystemClock;
 
+#[cfg(test)]
+mod tests;
+
 /// Questions in flight at once.
 const AT_ONCE: usize = 16;
 
