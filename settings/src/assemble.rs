@@ -80,20 +80,24 @@ pub(super) fn rate_limit(r: &mut Reader<'_>, _: &str) -> Read<Option<RateLimit>>
 }
 
 pub(super) fn lease_times(r: &mut Reader<'_>) -> Read<()> {
-    let [duration, renew, retry] = ["lease.duration", "lease.renew", "lease.retry"]
-        .map(|path| (path, r.peek::<Duration>(path)));
+    let paths = ["lease.duration", "lease.renew", "lease.retry"];
+    let [Ok(Some(duration)), Ok(Some(renew)), Ok(Some(retry))] =
+        paths.map(|path| r.peek::<Duration>(path))
+    else {
+        return Ok(());
+    };
     let mut fits = Ok(());
-    if let (path, Ok(Some(duration))) = duration
-        && duration.subsec_nanos() != 0
-    {
+    if duration.subsec_nanos() != 0 {
         // The Lease object counts in whole seconds.
         let kind = ProblemKind::Conflict("must be whole seconds".to_owned());
-        fits = Err(r.wrong(path, kind, "round it, such as \"15s\"".to_owned()));
+        let help = "round it, such as \"15s\"".to_owned();
+        fits = Err(r.wrong("lease.duration", kind, help));
     }
-    for (shorter, longer) in [(renew, duration), (retry, renew)] {
-        if let ((path, Ok(Some(shorter))), (longer_path, Ok(Some(longer)))) = (shorter, longer)
-            && shorter >= longer
-        {
+    for (path, shorter, longer_path, longer) in [
+        ("lease.renew", renew, "lease.duration", duration),
+        ("lease.retry", retry, "lease.renew", renew),
+    ] {
+        if shorter >= longer {
             let shown = show_duration(longer);
             let kind = ProblemKind::Conflict(format!("must be less than {longer_path} ({shown})"));
             let help = format!("lower {path} or raise {longer_path}");

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::kind::Kind;
 use super::table::{dotted, every_key};
 use super::types::{
-    ByteSize, LogFormat, LogLevel, ProbePaths, ReplaceOutdatedPods, ReportAddress, UpgradesMode,
-    WritesMode,
+    ByteSize, Choice, LogFormat, LogLevel, ProbePaths, ReplaceOutdatedPods, ReportAddress,
+    UpgradesMode, WritesMode,
 };
 
 /// One configuration key.
@@ -56,6 +56,10 @@ const fn key(kind: Kind) -> Key {
         note: None,
         doc: &[],
     }
+}
+
+const fn choice<T: Choice>() -> Key {
+    key(Kind::Choice(T::WORDS))
 }
 
 const fn number(min: i64, max: i64) -> Key {

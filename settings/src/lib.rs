@@ -38,11 +38,7 @@ pub use nearest::nearest;
 pub use problem::{Problem, ProblemKind};
 pub use raw::Origin;
 pub use secret::{SecretError, SecretSource};
-pub use typed::{
-    Admin, Cilium, Control, Deployments, Health, K8s, Lease, Logging, Metrics, Observability,
-    Registry, Replay, Report, Resync, Rpc, RpcTls, S3, Safety, Scheduler, Secrets, Sentinel,
-    Settings, Tracing,
-};
+pub use typed::*;
 pub use types::{
     ByteSize, LogFormat, LogLevel, ProbePaths, Region, ReplaceOutdatedPods, ReportAddress,
     UpgradesMode, Url, WritesMode,

@@ -166,8 +166,7 @@ section [rpc] always Rpc {
 section [deployments] always Deployments {
     /// What happens to pods made from an older template: "never" replaces none, "unready" replaces
     /// those that are not Ready, one per workload at a time.
-    replace_outdated_pods: ReplaceOutdatedPods = key(Kind::Choice(ReplaceOutdatedPods::WORDS))
-        .default("never");
+    replace_outdated_pods: ReplaceOutdatedPods = choice::<ReplaceOutdatedPods>().default("never");
     /// Requests of CPU and memory are the limits divided by this. 1 to 1000.
     request_divisor: u32 = number(1, 1_000).default("4");
     /// A deployment that wants more replicas is refused. 1 to 100000.
@@ -181,12 +180,12 @@ section [cilium] always Cilium {
 
 section [sentinel] always Sentinel {
     /// "legacy": both probes on one path; "split": a path for each.
-    probe_paths: ProbePaths = key(Kind::Choice(ProbePaths::WORDS)).default("legacy");
+    probe_paths: ProbePaths = choice::<ProbePaths>().default("legacy");
 }
 
 section [report] always Report {
     /// How an instance's address is reported: "dns" (the pod's name) or "ip".
-    address: ReportAddress = key(Kind::Choice(ReportAddress::WORDS)).default("dns");
+    address: ReportAddress = choice::<ReportAddress>().default("dns");
 }
 
 section [health] always Health {
@@ -208,12 +207,12 @@ section [replay] always Replay {
 
 section [safety] always Safety {
     /// "off" stops all writes to the cluster; reports and secrets go on.
-    writes: WritesMode = key(Kind::Choice(WritesMode::WORDS)).default("on");
+    writes: WritesMode = choice::<WritesMode>().default("on");
     /// Whether the pods of a sentinel are rolled only because another version of krane or another agent
     /// rendered their template: one sentinel at a time, the next when all pods of the last are available.
     /// "off" leaves such a template until the control plane wants another. Everything else that was
     /// rendered otherwise is rewritten in any case, last in line and in a quarter of the lanes at most.
-    upgrades: UpgradesMode = key(Kind::Choice(UpgradesMode::WORDS)).default("on");
+    upgrades: UpgradesMode = choice::<UpgradesMode>().default("on");
     /// At most this share of a controller's objects (and never less than 3 of them) is deleted within
     /// an hour because the control plane no longer knows them. Percent, 0 to 100.
     max_deletes_percent: u8 = number(0, 100).default("10");
@@ -275,10 +274,9 @@ section [observability.metrics] always Metrics {
 
 section [observability.logging] always Logging {
     /// "error", "warn", "info", "debug" or "trace". RUST_LOG replaces it.
-    level: LogLevel = key(Kind::Choice(LogLevel::WORDS)).default("info").flag("--log-level");
+    level: LogLevel = choice::<LogLevel>().default("info").flag("--log-level");
     /// "auto" (pretty on a terminal, JSON elsewhere), "json" or "pretty".
-    format: LogFormat = key(Kind::Choice(LogFormat::WORDS)).default("auto").example("json")
-        .flag("--log-format");
+    format: LogFormat = choice::<LogFormat>().default("auto").example("json").flag("--log-format");
     /// The share of lines about successful operations that is written, 0 to 1. Failures always are.
     sample_rate: f64 = key(Kind::Fraction).default("1.0")
         .flat("UNKEY_LOG_SAMPLE_RATE").flag("--log-sample-rate");
