@@ -1,6 +1,6 @@
 //! Every configuration key, declared once.
 //!
-//! A new key is one entry here, then `BLESS=1 cargo test -p krane-settings`, which writes
+//! A new key is one entry here, then `BLESS=1 cargo test -p krane-settings generated`, which writes
 //! `config/default.toml`, the table of `docs/configuration.md` and the chart's schema, and the
 //! place that uses the value.
 //!

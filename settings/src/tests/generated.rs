@@ -1,4 +1,4 @@
-//! What is made from the table and committed. `BLESS=1 cargo test -p krane-settings` writes it.
+//! What is made from the table and committed. `BLESS=1 cargo test -p krane-settings generated` writes it.
 
 use std::path::Path;
 
