@@ -1,113 +1,34 @@
-//! Puts the typed values together and checks those that depend on each other.
-//!
-//! Each function reads all its keys before the first `?`, so that one problem hides no other.
+//! What depends on several keys, or on more than keys. `table.rs` says what is read by which function here.
 
 mod credentials;
 mod observability;
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(super) use credentials::{registry, vault};
+pub(super) use observability::{directives, tracing};
+
 use super::problem::ProblemKind;
-use super::reader::{Read, Reader, Recorded};
+use super::reader::{Group, Read, Reader, Recorded, Setting};
 use super::types::{Region, show_duration};
-use super::{
-    AccessInputs, Admin, Cilium, Control, Deployments, Health, K8s, Lease, LoadInput, RateLimit,
-    Replay, Report, Resync, Rpc, RpcTls, Safety, Scheduler, Secrets, Sentinel, Settings,
-};
+use super::{AccessInputs, RateLimit};
 
-pub(super) fn settings(r: &mut Reader, input: &LoadInput) -> Read<Settings> {
-    let instance_id = instance_id(r);
-    let region = region(r);
-    let rpc_port = r.required("rpc_port");
-    let storage_class_name = r.required("storage_class_name");
-    let control = control(r);
-    let registry = credentials::registry(r);
-    let vault = credentials::vault(r);
-    let audience = r.optional("secrets.audience");
-    let scheduler_token = r.optional_secret("scheduler.token");
-    let rpc = rpc(r);
-    let deployments = deployments(r);
-    let cilium_required = r.required("cilium.required");
-    let probe_paths = r.required("sentinel.probe_paths");
-    let report_address = r.required("report.address");
-    let health_listen = r.optional::<SocketAddr>("health.listen");
-    let resync_interval = r.required("resync.interval");
-    let replay_interval = r.required::<Duration>("replay.interval");
-    let writes = r.required("safety.writes");
-    let upgrades = r.required("safety.upgrades");
-    let max_deletes_percent = r.required("safety.max_deletes_percent");
-    let k8s = k8s(r);
-    let lease = lease(r);
-    let listen = r.optional::<SocketAddr>("admin.listen");
-    let admin = admin(r, listen);
-    let prometheus_port = r.required::<u16>("observability.metrics.prometheus_port");
-    let observability = observability::read(r, prometheus_port, input);
-    let ports = distinct_ports(r, rpc_port, prometheus_port, health_listen, listen);
-    let kubernetes = kubernetes(input);
-    ports?;
-    Ok(Settings {
-        instance_id: instance_id?,
-        region: region?,
-        rpc_port: rpc_port?,
-        storage_class_name: storage_class_name?,
-        control: control?,
-        registry: registry?,
-        vault: vault?,
-        secrets: Secrets {
-            audience: audience?,
-        },
-        scheduler: Scheduler {
-            token: scheduler_token?,
-        },
-        rpc: rpc?,
-        deployments: deployments?,
-        cilium: Cilium {
-            required: cilium_required?,
-        },
-        sentinel: Sentinel {
-            probe_paths: probe_paths?,
-        },
-        report: Report {
-            address: report_address?,
-        },
-        health: Health {
-            listen: health_listen?,
-        },
-        resync: Resync {
-            interval: resync_interval?,
-        },
-        replay: Replay {
-            interval: replay_interval.map(|it| (!it.is_zero()).then_some(it))?,
-        },
-        safety: Safety {
-            writes: writes?,
-            upgrades: upgrades?,
-            max_deletes_percent: max_deletes_percent?,
-        },
-        k8s: k8s?,
-        lease: lease?,
-        admin: admin?,
-        observability: observability?,
-        kubernetes,
-    })
-}
-
-fn instance_id(r: &mut Reader) -> Read<String> {
-    if let Some(given) = r.optional("instance_id")? {
-        return Ok(given);
+/// Gives values to keys that follow from something else as long as nobody sets them.
+pub(super) fn prepare(r: &mut Reader<'_>) {
+    if r.peek::<String>("instance_id") == Ok(None) {
+        let random = std::iter::repeat_with(fastrand::alphanumeric).map(|c| c.to_ascii_lowercase());
+        let id = format!("ins_{}", random.take(8).collect::<String>());
+        r.set_generated("instance_id", id);
     }
-    let random = std::iter::repeat_with(fastrand::alphanumeric).map(|c| c.to_ascii_lowercase());
-    let id = format!("ins_{}", random.take(8).collect::<String>());
-    r.set_generated("instance_id", id.clone());
-    Ok(id)
+    observability::prepare_tracing(r);
 }
 
-fn region(r: &mut Reader) -> Read<Region> {
-    let platform = r.optional::<String>("platform");
-    let region = r.required::<String>("region");
+pub(super) fn region(r: &mut Reader<'_>, path: &str) -> Read<Region> {
+    let platform = <Option<String>>::read(r, "platform");
+    let region = String::read(r, path);
     let (platform, name) = (platform?, region?);
     if let Some(platform) = platform {
         return Ok(Region { platform, name });
@@ -119,21 +40,8 @@ fn region(r: &mut Reader) -> Read<Region> {
     })
 }
 
-fn control(r: &mut Reader) -> Read<Control> {
-    let url = r.required("control.url");
-    let token = r.required_secret("control.token");
-    let ca_file = r.optional_file("control.ca_file");
-    let max_backlog = r.required("control.max_backlog");
-    Ok(Control {
-        url: url?,
-        token: token?,
-        ca_file: ca_file?,
-        max_backlog: max_backlog?,
-    })
-}
-
 /// Records a problem for each of `paths` that is missing while another one is set.
-fn all_or_none(r: &mut Reader, paths: &[&str]) -> Read<bool> {
+fn are_complete(r: &mut Reader<'_>, paths: &[&str]) -> Read<bool> {
     let (set, missing): (Vec<&str>, Vec<&str>) = paths.iter().partition(|path| r.is_set(path));
     if set.is_empty() || missing.is_empty() {
         return Ok(!set.is_empty());
@@ -145,69 +53,49 @@ fn all_or_none(r: &mut Reader, paths: &[&str]) -> Read<bool> {
     Err(Recorded)
 }
 
-fn rpc(r: &mut Reader) -> Read<Rpc> {
-    let complete = all_or_none(r, &["rpc.tls.cert", "rpc.tls.key"]);
-    let cert: Read<Option<PathBuf>> = r.optional_file("rpc.tls.cert");
-    let key = r.optional_file("rpc.tls.key");
-    let reflection = r.required("rpc.reflection");
-    complete?;
-    let tls = cert?.zip(key?).map(|(cert, key)| RpcTls { cert, key });
-    Ok(Rpc {
-        tls,
-        reflection: reflection?,
-    })
+/// A section whose keys are only set together.
+pub(super) fn all_or_none<T: Group>(r: &mut Reader<'_>, _: &str) -> Read<Option<T>> {
+    let complete = are_complete(r, T::PATHS);
+    let parts = T::parts(r);
+    Ok(if complete? { parts? } else { None })
 }
 
-fn deployments(r: &mut Reader) -> Read<Deployments> {
-    let replace_outdated_pods = r.required("deployments.replace_outdated_pods");
-    let request_divisor = r.required("deployments.request_divisor");
-    let max_replicas = r.required("deployments.max_replicas");
-    Ok(Deployments {
-        replace_outdated_pods: replace_outdated_pods?,
-        request_divisor: request_divisor?,
-        max_replicas: max_replicas?,
-    })
+pub(super) fn unless_zero(r: &mut Reader<'_>, path: &str) -> Read<Option<Duration>> {
+    let duration = Duration::read(r, path)?;
+    Ok((!duration.is_zero()).then_some(duration))
 }
 
-fn k8s(r: &mut Reader) -> Read<K8s> {
-    let max_in_flight = r.required("k8s.max_in_flight");
-    let qps = r.required::<u32>("k8s.qps");
-    let burst = r.required::<u32>("k8s.burst");
-    let (max_in_flight, qps, burst) = (max_in_flight?, qps?, burst?);
-    let rate_limit = NonZeroU32::new(qps).map(|per_second| RateLimit {
+pub(super) fn port_unless_zero(r: &mut Reader<'_>, path: &str) -> Read<Option<NonZeroU16>> {
+    u16::read(r, path).map(NonZeroU16::new)
+}
+
+pub(super) fn rate_limit(r: &mut Reader<'_>, _: &str) -> Read<Option<RateLimit>> {
+    let per_second = u32::read(r, "k8s.qps").map(NonZeroU32::new);
+    let burst = u32::read(r, "k8s.burst").map(NonZeroU32::new);
+    let (per_second, burst) = (per_second?, burst?);
+    Ok(per_second.map(|per_second| RateLimit {
         per_second,
-        burst: NonZeroU32::new(burst).unwrap_or(per_second),
-    });
-    Ok(K8s {
-        max_in_flight,
-        rate_limit,
-    })
+        burst: burst.unwrap_or(per_second),
+    }))
 }
 
-fn lease(r: &mut Reader) -> Read<Lease> {
-    let enabled = r.required("lease.enabled");
-    let duration = r.required::<Duration>("lease.duration");
-    let renew = r.required("lease.renew");
-    let retry = r.required("lease.retry");
-    let lease = Lease {
-        enabled: enabled?,
-        duration: duration?,
-        renew: renew?,
-        retry: retry?,
+pub(super) fn lease_times(r: &mut Reader<'_>) -> Read<()> {
+    let paths = ["lease.duration", "lease.renew", "lease.retry"];
+    let [Ok(Some(duration)), Ok(Some(renew)), Ok(Some(retry))] =
+        paths.map(|path| r.peek::<Duration>(path))
+    else {
+        return Ok(());
     };
     let mut fits = Ok(());
-    if lease.duration.subsec_nanos() != 0 {
+    if duration.subsec_nanos() != 0 {
         // The Lease object counts in whole seconds.
         let kind = ProblemKind::Conflict("must be whole seconds".to_owned());
-        fits = Err(r.wrong(
-            "lease.duration",
-            kind,
-            "round it, such as \"15s\"".to_owned(),
-        ));
+        let help = "round it, such as \"15s\"".to_owned();
+        fits = Err(r.wrong("lease.duration", kind, help));
     }
     for (path, shorter, longer_path, longer) in [
-        ("lease.renew", lease.renew, "lease.duration", lease.duration),
-        ("lease.retry", lease.retry, "lease.renew", lease.renew),
+        ("lease.renew", renew, "lease.duration", duration),
+        ("lease.retry", retry, "lease.renew", renew),
     ] {
         if shorter >= longer {
             let shown = show_duration(longer);
@@ -216,50 +104,41 @@ fn lease(r: &mut Reader) -> Read<Lease> {
             fits = Err(r.wrong(path, kind, help));
         }
     }
-    fits.map(|()| lease)
+    fits
 }
 
-fn admin(r: &mut Reader, listen: Read<Option<SocketAddr>>) -> Read<Admin> {
-    let token = r.optional_secret("admin.token");
-    let actions = r.required("admin.actions");
-    let (listen, token) = (listen?, token?);
-    if token.is_none() && listen.is_some_and(|address| !address.ip().is_loopback()) {
+pub(super) fn admin_token(r: &mut Reader<'_>) -> Read<()> {
+    let listen = r.peek::<SocketAddr>("admin.listen")?;
+    if r.is_set("admin.token") {
+        return Ok(());
+    }
+    if listen.is_some_and(|address| !address.ip().is_loopback()) {
         let kind =
             ProblemKind::Conflict("needs admin.token, it is reachable from outside".to_owned());
         let help = "set admin.token_file, or listen on 127.0.0.1 and use kubectl port-forward";
         return Err(r.wrong("admin.listen", kind, help.to_owned()));
     }
-    let actions = actions?;
-    if actions && token.is_none() {
+    if r.peek::<bool>("admin.actions")? == Some(true) {
         let kind =
             ProblemKind::Conflict("needs admin.token: whoever may act has to prove it".to_owned());
         let help = "set admin.token_file, or leave admin.actions off";
         return Err(r.wrong("admin.actions", kind, help.to_owned()));
     }
-    Ok(Admin {
-        listen,
-        token,
-        actions,
-    })
+    Ok(())
 }
 
 /// Each server listens on all addresses or on loopback, so equal numbers collide.
-fn distinct_ports(
-    r: &mut Reader,
-    rpc_port: Read<u16>,
-    prometheus_port: Read<u16>,
-    health: Read<Option<SocketAddr>>,
-    page: Read<Option<SocketAddr>>,
-) -> Read<()> {
-    let of = |listen: Read<Option<SocketAddr>>| listen.ok().flatten().map(|it| it.port());
-    let ports = [
-        ("rpc_port", rpc_port.ok()),
-        (
-            "observability.metrics.prometheus_port",
-            prometheus_port.ok(),
-        ),
-        ("health.listen", of(health)),
-        ("admin.listen", of(page)),
+pub(super) fn distinct_ports(r: &mut Reader<'_>) -> Read<()> {
+    let number = |path| (path, r.peek::<u16>(path).ok().flatten());
+    let of_address = |path| {
+        let address = r.peek::<SocketAddr>(path).ok().flatten();
+        (path, address.map(|it| it.port()))
+    };
+    let ports: [(&'static str, _); 4] = [
+        number("rpc_port"),
+        number("observability.metrics.prometheus_port"),
+        of_address("health.listen"),
+        of_address("admin.listen"),
     ];
     let mut distinct = Ok(());
     for (index, (path, port)) in ports.iter().enumerate() {
@@ -276,20 +155,22 @@ fn distinct_ports(
 }
 
 /// What the choice of the credentials depends on; the cluster edge makes it.
-fn kubernetes(input: &LoadInput) -> AccessInputs {
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it has the form of a reading function"
+)]
+pub(super) fn kubernetes(r: &mut Reader<'_>, _: &str) -> Read<AccessInputs> {
+    let input = r.input;
     let set = |name: &str| {
-        input
-            .env
-            .get(name)
-            .filter(|value| !value.is_empty())
-            .cloned()
+        let value = input.env.get(name);
+        value.filter(|value| !value.is_empty()).cloned()
     };
-    AccessInputs {
+    Ok(AccessInputs {
         service_host: set("KUBERNETES_SERVICE_HOST"),
         service_port: set("KUBERNETES_SERVICE_PORT"),
         kubeconfig_list: set("KUBECONFIG").map(Into::into),
         home: set("HOME").map(PathBuf::from),
         kubeconfig: input.kubeconfig.clone(),
         context: input.context.clone(),
-    }
+    })
 }

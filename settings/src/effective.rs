@@ -1,10 +1,8 @@
 //! The configuration as it takes effect, for people: every key, its value, where it came from.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use super::keys::{FILE_SUFFIX, KEYS};
-use super::layer::Layers;
 use super::problem::Problem;
 use super::raw::Origin;
 use super::tree::Tree;
@@ -62,22 +60,6 @@ impl Effective {
             }
         }
         effective
-    }
-
-    /// The value of every key when nothing is configured.
-    pub(super) fn of_defaults() -> Self {
-        let nothing = BTreeMap::new();
-        let mut layers = Layers::new(&nothing);
-        layers.defaults();
-        Self::of(&layers.tree)
-    }
-
-    /// The value of a key, in whichever form it is set.
-    pub(super) fn value_of(&self, path: &str) -> Option<&EffectiveValue> {
-        self.values.iter().find(|value| {
-            let bare = value.path.strip_suffix(FILE_SUFFIX);
-            value.path == path || bare == Some(path)
-        })
     }
 
     /// Masks what is wrong: it may be a secret in the wrong place, and its problem says what it may.

@@ -1,11 +1,12 @@
-//! Every configuration key, its accepted values and its other names. There is no second list.
+//! The list of keys that the table declares, and what a path means.
 
 use std::time::Duration;
 
 use super::kind::Kind;
+use super::table::{dotted, every_key};
 use super::types::{
-    ByteSize, LogFormat, LogLevel, ProbePaths, ReplaceOutdatedPods, ReportAddress, UpgradesMode,
-    WritesMode,
+    ByteSize, Choice, LogFormat, LogLevel, ProbePaths, ReplaceOutdatedPods, ReportAddress,
+    UpgradesMode, WritesMode,
 };
 
 /// One configuration key.
@@ -21,17 +22,108 @@ pub struct Key {
     pub flat: Option<&'static str>,
     /// The command-line flag, if there is one besides `--set`.
     pub flag: Option<&'static str>,
+    /// The default as text, without quotes.
+    pub default: Option<&'static str>,
+    /// Whether some layer has to set it.
+    pub is_required: bool,
+    /// The value `config/default.toml` shows when there is no default; of a secret, its file.
+    pub sample: &'static str,
+    /// What `config/default.toml` says behind the value.
+    pub note: Option<&'static str>,
+    /// The lines above it in `config/default.toml`; none if the lines above another key count.
+    pub doc: &'static [&'static str],
 }
 
+/// A section of the configuration.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) path: &'static str,
+    /// The lines above its header in `config/default.toml`.
+    pub(super) doc: &'static [&'static str],
+}
+
+/// Begins the declaration of a key.
+const fn key(kind: Kind) -> Key {
+    Key {
+        path: "",
+        kind,
+        example: "",
+        flat: None,
+        flag: None,
+        default: None,
+        is_required: false,
+        sample: "",
+        note: None,
+        doc: &[],
+    }
+}
+
+const fn choice<T: Choice>() -> Key {
+    key(Kind::Choice(T::WORDS))
+}
+
+const fn number(min: i64, max: i64) -> Key {
+    key(Kind::Integer { min, max })
+}
+
+const fn mebibytes(min: u64, max: u64) -> Key {
+    key(Kind::Bytes {
+        min: ByteSize::from_mebibytes(min),
+        max: ByteSize::from_mebibytes(max),
+    })
+}
+
+const fn duration(min: Duration, max: Duration) -> Key {
+    let zero = false;
+    key(Kind::Duration { min, max, zero })
+}
+
+const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+const fn s(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+const fn h(count: u64) -> Duration {
+    Duration::from_hours(count)
+}
+
+/// Every later call wins: `default` is also the example, and the example also the sample.
 impl Key {
-    const fn new(path: &'static str, kind: Kind, example: &'static str) -> Self {
-        Self {
-            path,
-            kind,
-            example,
-            flat: None,
-            flag: None,
+    const fn default(mut self, text: &'static str) -> Self {
+        self.default = Some(text);
+        self.example(text)
+    }
+
+    const fn example(mut self, text: &'static str) -> Self {
+        self.example = text;
+        self.sample(text)
+    }
+
+    const fn sample(mut self, text: &'static str) -> Self {
+        self.sample = text;
+        self
+    }
+
+    const fn required(mut self) -> Self {
+        self.is_required = true;
+        self
+    }
+
+    /// Accepts `0` although it is below the least duration.
+    const fn or_zero(mut self) -> Self {
+        if let Kind::Duration { min, max, .. } = self.kind {
+            let zero = true;
+            self.kind = Kind::Duration { min, max, zero };
         }
+        self
+    }
+
+    const fn note(mut self, text: &'static str) -> Self {
+        self.note = Some(text);
+        self
     }
 
     const fn flat(mut self, name: &'static str) -> Self {
@@ -44,12 +136,62 @@ impl Key {
         self
     }
 
+    const fn at(mut self, path: &'static str, doc: &'static [&'static str]) -> Self {
+        self.path = path;
+        self.doc = doc;
+        self
+    }
+
     /// The environment variable that sets this key: `KRANE__CONTROL__URL`.
     #[must_use]
     pub(super) fn variable(&self) -> String {
         variable(self.path)
     }
+
+    /// The path of the section that holds it, and its name in there.
+    pub(super) fn section_and_name(&self) -> (&'static str, &'static str) {
+        self.path.rsplit_once('.').unwrap_or(("", self.path))
+    }
+
+    /// What it does: the lines above it, or above the keys before it, or above its section.
+    pub(super) fn description(&self) -> String {
+        let (section, _) = self.section_and_name();
+        let above = KEYS.iter().rev().skip_while(|key| key.path != self.path);
+        let mut beside = above.take_while(|key| key.section_and_name().0 == section);
+        let of_section = SECTIONS.iter().find(|found| found.path == section);
+        let of_section = of_section.map_or(&[][..], |found| found.doc);
+        let lines = beside.find(|key| !key.doc.is_empty());
+        let lines = lines.map_or(of_section, |key| key.doc).iter();
+        lines.map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+    }
 }
+
+macro_rules! list {
+    ($(
+        $(#[doc = $section_doc:literal])*
+        section $path:tt $form:ident $name:ident $(, checked by $check:path)? {
+            $(
+                $(#[doc = $doc:literal])*
+                $key:ident: $type:ty = $spec:expr $(, by $by:path)? $(, with {
+                    $($(#[doc = $with_doc:literal])* $with:ident = $with_spec:expr;)*
+                })?;
+            )*
+        } $(plus $plus:tt)?
+    )*) => {
+        /// All keys.
+        pub const KEYS: &[Key] = &[$($(
+            $spec.at(dotted!($path $key), &[$($doc),*]),
+            $($($with_spec.at(dotted!($path $with), &[$($with_doc),*]),)*)?
+        )*)*];
+
+        /// All sections; the outermost has an empty path.
+        pub(super) const SECTIONS: &[Section] = &[$(
+            Section { path: dotted!($path), doc: &[$($section_doc),*] },
+        )*];
+    };
+}
+
+every_key!(list);
 
 /// The environment variable for a TOML path, known or not.
 #[must_use]
@@ -65,182 +207,6 @@ pub(super) const OTEL_ENABLED: &str = "UNKEY_OTEL_ENABLED";
 
 /// The section that [`OTEL_ENABLED`] switches.
 pub(super) const TRACING: &str = "observability.tracing";
-
-const PORT: Kind = Kind::Integer {
-    min: 1,
-    max: 65_535,
-};
-const PORT_OR_OFF: Kind = Kind::Integer {
-    min: 0,
-    max: 65_535,
-};
-
-const fn number(min: i64, max: i64) -> Kind {
-    Kind::Integer { min, max }
-}
-
-const fn seconds(min: u64, max: u64) -> Kind {
-    Kind::Duration {
-        min: Duration::from_secs(min),
-        max: Duration::from_secs(max),
-        zero: false,
-    }
-}
-
-const fn seconds_or_zero(min: u64, max: u64) -> Kind {
-    Kind::Duration {
-        min: Duration::from_secs(min),
-        max: Duration::from_secs(max),
-        zero: true,
-    }
-}
-
-const RETRY: Kind = Kind::Duration {
-    min: Duration::from_millis(100),
-    max: Duration::from_hours(1),
-    zero: false,
-};
-const DAY: u64 = 24 * 60 * 60;
-const BACKLOG: Kind = Kind::Bytes {
-    min: ByteSize::from_mebibytes(1),
-    max: ByteSize::from_mebibytes(64 * 1024),
-};
-const ONE_MILLISECOND: Kind = Kind::Duration {
-    min: Duration::from_millis(1),
-    max: Duration::from_hours(1),
-    zero: true,
-};
-
-/// All keys in the order of `config/default.toml`.
-pub const KEYS: &[Key] = &[
-    Key::new("instance_id", Kind::Text, "krane-0")
-        .flat("UNKEY_INSTANCE_ID")
-        .flag("--instance-id"),
-    Key::new("region", Kind::Text, "us-east-1.aws")
-        .flat("UNKEY_REGION")
-        .flag("--region"),
-    Key::new("platform", Kind::Text, "aws")
-        .flat("UNKEY_PLATFORM")
-        .flag("--platform"),
-    Key::new("rpc_port", PORT, "8070")
-        .flat("UNKEY_RPC_PORT")
-        .flag("--rpc-port"),
-    Key::new("storage_class_name", Kind::Text, "ebs-csi-gp3"),
-    Key::new("control.url", Kind::Url, "https://control.example.com")
-        .flat("UNKEY_CONTROL_PLANE_URL")
-        .flag("--control-plane-url"),
-    Key::new("control.token", Kind::Token, "/etc/krane/token").flat("UNKEY_CONTROL_PLANE_BEARER"),
-    Key::new("control.ca_file", Kind::Path, "/etc/krane/ca.pem"),
-    Key::new("control.max_backlog", BACKLOG, "256MiB"),
-    Key::new("registry.url", Kind::Text, "registry.depot.dev")
-        .flat("UNKEY_REGISTRY_URL")
-        .flag("--registry-url"),
-    Key::new("registry.username", Kind::Text, "x-token")
-        .flat("UNKEY_REGISTRY_USERNAME")
-        .flag("--registry-username"),
-    Key::new(
-        "registry.password",
-        Kind::Secret,
-        "/etc/krane/registry-password",
-    )
-    .flat("UNKEY_REGISTRY_PASSWORD"),
-    Key::new("vault.url", Kind::Url, "http://vault:8060")
-        .flat("UNKEY_VAULT_URL")
-        .flag("--vault-url"),
-    Key::new("vault.token", Kind::Token, "/etc/krane/vault-token").flat("UNKEY_VAULT_TOKEN"),
-    Key::new(
-        "vault.master_keys",
-        Kind::SecretList,
-        "/etc/krane/master-keys",
-    )
-    .flat("UNKEY_VAULT_MASTER_KEYS"),
-    Key::new(
-        "vault.s3.url",
-        Kind::Url,
-        "https://s3.us-east-1.amazonaws.com",
-    )
-    .flat("UNKEY_VAULT_S3_URL")
-    .flag("--vault-s3-url"),
-    Key::new("vault.s3.bucket", Kind::Text, "krane-vault")
-        .flat("UNKEY_VAULT_S3_BUCKET")
-        .flag("--vault-s3-bucket"),
-    Key::new("vault.s3.access_key_id", Kind::Text, "AKIAEXAMPLE")
-        .flat("UNKEY_VAULT_S3_ACCESS_KEY_ID")
-        .flag("--vault-s3-access-key-id"),
-    Key::new(
-        "vault.s3.access_key_secret",
-        Kind::Secret,
-        "/etc/krane/s3-secret",
-    )
-    .flat("UNKEY_VAULT_S3_ACCESS_KEY_SECRET"),
-    Key::new("secrets.audience", Kind::Text, "krane"),
-    Key::new("scheduler.token", Kind::Token, "/etc/krane/scheduler-token"),
-    Key::new("rpc.tls.cert", Kind::Path, "/etc/krane/tls.crt"),
-    Key::new("rpc.tls.key", Kind::Path, "/etc/krane/tls.key"),
-    Key::new("rpc.reflection", Kind::Boolean, "false"),
-    Key::new(
-        "deployments.replace_outdated_pods",
-        Kind::Choice(ReplaceOutdatedPods::WORDS),
-        "never",
-    ),
-    Key::new("deployments.request_divisor", number(1, 1_000), "4"),
-    Key::new("deployments.max_replicas", number(1, 100_000), "1000"),
-    Key::new("cilium.required", Kind::Boolean, "true"),
-    Key::new(
-        "sentinel.probe_paths",
-        Kind::Choice(ProbePaths::WORDS),
-        "legacy",
-    ),
-    Key::new("report.address", Kind::Choice(ReportAddress::WORDS), "dns"),
-    Key::new("health.listen", Kind::Address, "[::]:8081"),
-    Key::new("resync.interval", seconds(1, DAY), "60s"),
-    Key::new("replay.interval", seconds_or_zero(1, DAY), "10m"),
-    Key::new("safety.writes", Kind::Choice(WritesMode::WORDS), "on"),
-    Key::new("safety.upgrades", Kind::Choice(UpgradesMode::WORDS), "on"),
-    Key::new("safety.max_deletes_percent", number(0, 100), "10"),
-    Key::new("k8s.max_in_flight", number(1, 1_024), "32"),
-    Key::new("k8s.qps", number(0, 100_000), "0"),
-    Key::new("k8s.burst", number(0, 100_000), "0"),
-    Key::new("lease.enabled", Kind::Boolean, "false"),
-    Key::new("lease.duration", seconds(3, 60 * 60), "15s"),
-    Key::new("lease.renew", seconds(1, 60 * 60), "10s"),
-    Key::new("lease.retry", RETRY, "2s"),
-    Key::new("admin.listen", Kind::Address, "127.0.0.1:9091").flag("--admin-listen"),
-    Key::new("admin.token", Kind::Token, "/etc/krane/admin-token"),
-    Key::new("admin.actions", Kind::Boolean, "false"),
-    Key::new("observability.metrics.prometheus_port", PORT_OR_OFF, "9090")
-        .flat("UNKEY_PROMETHEUS_PORT")
-        .flag("--prometheus-port"),
-    Key::new(
-        "observability.logging.level",
-        Kind::Choice(LogLevel::WORDS),
-        "info",
-    )
-    .flag("--log-level"),
-    Key::new(
-        "observability.logging.format",
-        Kind::Choice(LogFormat::WORDS),
-        "json",
-    )
-    .flag("--log-format"),
-    Key::new("observability.logging.sample_rate", Kind::Fraction, "1.0")
-        .flat("UNKEY_LOG_SAMPLE_RATE")
-        .flag("--log-sample-rate"),
-    Key::new(
-        "observability.logging.slow_threshold",
-        ONE_MILLISECOND,
-        "1s",
-    )
-    .flat("UNKEY_LOG_SLOW_THRESHOLD")
-    .flag("--log-slow-threshold"),
-    Key::new(
-        "observability.tracing.endpoint",
-        Kind::Url,
-        "http://otel-collector:4317",
-    ),
-    Key::new("observability.tracing.sample_rate", Kind::Fraction, "0.25")
-        .flat("UNKEY_OTEL_TRACE_SAMPLING_RATE"),
-];
 
 /// What a TOML path means.
 #[derive(Clone, Copy)]

@@ -5,10 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::raw::Raw;
-use super::types::{
-    ByteSize, LogFormat, LogLevel, ProbePaths, Refusal, ReplaceOutdatedPods, ReportAddress,
-    UpgradesMode, Url, WritesMode, parse_duration, show_duration,
-};
+use super::types::{ByteSize, Choice, Refusal, Url, parse_duration, show_duration};
 
 /// The values one key accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -257,21 +254,8 @@ impl FromRaw for ByteSize {
     }
 }
 
-macro_rules! choices {
-    ($($choice:ty),+) => {$(
-        impl FromRaw for $choice {
-            fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
-                Self::from_word(text(raw)?).ok_or(Refusal::OutOfRange)
-            }
-        }
-    )+};
+impl<T: Choice> FromRaw for T {
+    fn from_raw(raw: &Raw, _: &Kind) -> Result<Self, Refusal> {
+        Self::from_word(text(raw)?).ok_or(Refusal::OutOfRange)
+    }
 }
-choices!(
-    WritesMode,
-    UpgradesMode,
-    ProbePaths,
-    ReportAddress,
-    ReplaceOutdatedPods,
-    LogFormat,
-    LogLevel
-);

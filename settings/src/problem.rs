@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::effective::Effective;
-use super::flat::Misspelt;
 use super::raw::Origin;
 
 /// What a problem says instead of a path that may be the secret itself.
@@ -172,29 +170,3 @@ pub(super) fn without_consequences(mut problems: Vec<Problem>) -> Vec<Problem> {
     }
     problems
 }
-
-/// Everything that is wrong with a configuration, found in one pass.
-#[derive(Debug, Clone, PartialEq)]
-pub struct InvalidSettings {
-    /// At least one problem, in the order of the layers and then of the keys.
-    pub problems: Vec<Problem>,
-    /// Every key with its value and origin as far as they could be read, secrets masked.
-    pub effective: Effective,
-    /// Variables that look like ours and are not.
-    pub misspelt: Vec<Misspelt>,
-}
-
-impl fmt::Display for InvalidSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the configuration has {} problem(s)",
-            self.problems.len()
-        )?;
-        self.problems
-            .iter()
-            .try_for_each(|problem| write!(f, "\n{problem}"))
-    }
-}
-
-impl std::error::Error for InvalidSettings {}

@@ -3,8 +3,7 @@
 mod references;
 mod secrets;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use references::resolve;
 
@@ -15,6 +14,7 @@ use super::raw::{Origin, Raw, show_text};
 use super::secret::SecretError;
 use super::tree::{Entry, Tree};
 use super::types::Refusal;
+use super::{LoadInput, SecretSource};
 
 /// A problem with this value is in the list already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,32 +23,67 @@ pub(super) struct Recorded;
 /// A typed value; `Err` means that its problem is recorded.
 pub(super) type Read<T> = Result<T, Recorded>;
 
+/// What is read from one key, or from all keys of a section; `path` names it.
+pub(super) trait Setting: Sized {
+    fn read(r: &mut Reader<'_>, path: &str) -> Read<Self>;
+}
+
+/// A section that is there when all its keys are.
+pub(super) trait Group: Sized {
+    const PATHS: &'static [&'static str];
+
+    /// Reads every key; `None` when one of them is not set.
+    fn parts(r: &mut Reader<'_>) -> Read<Option<Self>>;
+}
+
+impl<T: FromRaw> Setting for T {
+    fn read(r: &mut Reader<'_>, path: &str) -> Read<Self> {
+        <Option<Self>>::read(r, path)?.ok_or_else(|| r.missing(path))
+    }
+}
+
+/// It may be left out; an empty string counts as left out.
+impl<T: FromRaw> Setting for Option<T> {
+    fn read(r: &mut Reader<'_>, path: &str) -> Read<Self> {
+        r.optional(path)
+    }
+}
+
+impl Setting for SecretSource {
+    fn read(r: &mut Reader<'_>, path: &str) -> Read<Self> {
+        <Option<Self>>::read(r, path)?.ok_or_else(|| r.missing(path))
+    }
+}
+
+impl Setting for Option<SecretSource> {
+    fn read(r: &mut Reader<'_>, path: &str) -> Read<Self> {
+        r.optional_secret(path)
+    }
+}
+
 /// Reads keys out of a [`Tree`].
-pub(super) struct Reader {
+pub(super) struct Reader<'a> {
+    pub(super) input: &'a LoadInput,
     tree: Tree,
     problems: Vec<Problem>,
 }
 
-impl Reader {
+impl<'a> Reader<'a> {
     /// Resolves `${…}` in what files gave. Values that a higher layer replaced are not looked at.
-    pub(super) fn new(
-        mut tree: Tree,
-        problems: Vec<Problem>,
-        env: &BTreeMap<String, String>,
-    ) -> Self {
-        let mut found = problems;
+    pub(super) fn new(mut tree: Tree, mut problems: Vec<Problem>, input: &'a LoadInput) -> Self {
         for (path, entry) in tree.entries_mut() {
             if !matches!(entry.origin, Origin::File(_)) {
                 continue;
             }
-            if let Some(problem) = resolve(path, entry, env) {
-                found.push(problem);
+            if let Some(problem) = resolve(path, entry, &input.env) {
+                problems.push(problem);
                 entry.raw = Raw::Refused;
             }
         }
         Self {
+            input,
             tree,
-            problems: found,
+            problems,
         }
     }
 
@@ -85,50 +120,49 @@ impl Reader {
             .is_some_and(|(_, entry)| !entry.raw.is_empty())
     }
 
-    /// A key that must have a value.
-    pub(super) fn required<T: FromRaw>(&mut self, path: &str) -> Read<T> {
-        match self.optional(path)? {
-            Some(value) => Ok(value),
-            None => Err(self.missing(path)),
-        }
-    }
-
-    /// A key that may be left out; an empty string counts as left out.
-    pub(super) fn optional<T: FromRaw>(&mut self, path: &str) -> Read<Option<T>> {
-        let (Some(entry), Some(key)) = (self.tree.get(path), find(path)) else {
-            return Ok(None);
-        };
-        // For text, empty means unset. For a number or a switch it is an oversight.
-        let unset = matches!(
+    /// What is given for a key; for text, empty means unset. For a number or a switch it is an oversight.
+    fn given(&self, path: &str) -> Option<(&'static Key, &Entry)> {
+        let (key, entry) = (find(path)?, self.tree.get(path)?);
+        let may_be_empty = matches!(
             &key.kind,
             Kind::Text | Kind::Url | Kind::Path | Kind::Address
         );
+        let is_unset = may_be_empty && entry.raw == Raw::Text(String::new());
+        (!is_unset).then_some((key, entry))
+    }
+
+    /// The value of a key that was read, or is about to be: no problem is recorded.
+    pub(super) fn peek<T: FromRaw>(&self, path: &str) -> Read<Option<T>> {
+        let value = self
+            .given(path)
+            .map(|(key, entry)| T::from_raw(&entry.raw, &key.kind));
+        value.transpose().map_err(|_| Recorded)
+    }
+
+    fn optional<T: FromRaw>(&mut self, path: &str) -> Read<Option<T>> {
+        let Some((key, entry)) = self.given(path) else {
+            return Ok(None);
+        };
+        let entry = entry.clone();
         if entry.raw == Raw::Refused {
             return Err(Recorded);
         }
-        if entry.raw == Raw::Text(String::new()) && unset {
-            return Ok(None);
+        let value = T::from_raw(&entry.raw, &key.kind)
+            .map_err(|refusal| self.refuse(key, &entry, refusal))?;
+        if key.kind == Kind::Path {
+            self.must_be_readable(key, &entry)?;
         }
-        match T::from_raw(&entry.raw, &key.kind) {
-            Ok(value) => Ok(Some(value)),
-            Err(refusal) => {
-                let entry = entry.clone();
-                Err(self.refuse(key, &entry, refusal))
-            }
-        }
+        Ok(Some(value))
     }
 
-    /// A file that must be readable when krane starts.
-    pub(super) fn optional_file(&mut self, path: &str) -> Read<Option<PathBuf>> {
-        let Some(file) = self.optional::<PathBuf>(path)? else {
-            return Ok(None);
-        };
-        match std::fs::File::open(&file) {
-            Ok(_) => Ok(Some(file)),
+    /// A file must be readable when krane starts.
+    fn must_be_readable(&mut self, key: &Key, entry: &Entry) -> Read<()> {
+        let file = Path::new(entry.raw.as_text().unwrap_or_default());
+        match std::fs::File::open(file) {
+            Ok(_) => Ok(()),
             Err(error) => {
-                let origin = self.tree.get(path).map(|entry| entry.origin.clone());
                 let error = SecretError::Read(error.kind());
-                Err(self.unusable_file(path, origin.unwrap_or(Origin::Default), &file, &error))
+                Err(self.unusable_file(key.path, entry.origin.clone(), file, &error))
             }
         }
     }

@@ -1,17 +1,12 @@
-//! The keys as documentation and as a schema. Names, values and defaults come from the list of keys,
-//! the sentences from the comments of `config/default.toml`.
+//! The keys as documentation and as a schema.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::effective::Effective;
 use super::keys::{FILE_SUFFIX, KEYS, Key};
 use super::kind::Kind;
-use super::layer::DEFAULT_TOML;
 
-/// Keys that no layer may leave out.
-const REQUIRED: &[&str] = &["region", "control.url", "control.token"];
 /// Keys, or all below a section, that other values of the chart set, or a Secret.
 const OTHER_VALUES_OF_THE_CHART: &[&str] = &[
     "instance_id",
@@ -34,14 +29,10 @@ const REFERENCE: &str = "\\$\\{.+\\}";
 /// A table of every key in Markdown.
 pub fn markdown() -> String {
     let mut text = "| key | accepts | default | also | what |\n|---|---|---|---|---|\n".to_owned();
-    let defaults = Effective::of_defaults();
     for key in KEYS {
-        let default = match defaults.value_of(key.path) {
-            _ if REQUIRED.contains(&key.path) => "required".to_owned(),
-            Some(value) => value
-                .shown
-                .as_deref()
-                .map_or_else(String::new, |shown| format!("`{shown}`")),
+        let default = match default_of(key) {
+            _ if key.is_required => "required".to_owned(),
+            Some(default) => format!("`{default}`"),
             None => String::new(),
         };
         let mut also = Vec::new();
@@ -59,7 +50,7 @@ pub fn markdown() -> String {
             key.path,
             key.kind.describe(),
             also.join(" "),
-            description(key).replace('|', "\\|"),
+            key.description().replace('|', "\\|"),
         );
     }
     text
@@ -67,7 +58,6 @@ pub fn markdown() -> String {
 
 /// A JSON schema (draft 7) of a whole configuration.
 pub fn json_schema() -> Value {
-    let defaults = Effective::of_defaults();
     let mut root = section();
     for key in KEYS {
         let plain = schema(&key.kind);
@@ -77,10 +67,9 @@ pub fn json_schema() -> Value {
         } else {
             json!({"anyOf": [plain, {"type": "string", "pattern": REFERENCE}]})
         };
-        schema["description"] = description(key).into();
-        let default = defaults.value_of(key.path);
-        if let Some(shown) = default.and_then(|value| value.shown.as_deref()) {
-            schema["default"] = toml_value(shown);
+        schema["description"] = key.description().into();
+        if let Some(default) = default_of(key) {
+            schema["default"] = default;
         }
         if key.kind.is_secret() {
             let file = json!({
@@ -100,7 +89,6 @@ pub fn json_schema() -> Value {
 
 /// The part `config` of the chart's `values.schema.json`: every key that no other value sets.
 pub fn chart_schema() -> Value {
-    let defaults = Effective::of_defaults();
     let mut root = section();
     let is_settable = |key: &&Key| {
         let is_within = |other: &&str| {
@@ -110,9 +98,7 @@ pub fn chart_schema() -> Value {
         !OTHER_VALUES_OF_THE_CHART.iter().any(is_within)
     };
     for key in KEYS.iter().filter(is_settable) {
-        let default = defaults.value_of(key.path);
-        let may_be_empty = default.is_some_and(|value| value.shown.as_deref() == Some("\"\""));
-        let schema = if key.kind == Kind::Text && !may_be_empty {
+        let schema = if key.kind == Kind::Text && key.default != Some("") {
             json!({"type": "string", "minLength": 1})
         } else if key.kind == Kind::Url {
             json!({"$ref": "#/definitions/url"})
@@ -177,123 +163,14 @@ fn put(root: &mut Value, path: &str, schema: Value) {
     at["properties"][rest] = schema;
 }
 
-/// What `check-config --print` shows, as JSON.
-fn toml_value(shown: &str) -> Value {
-    let table = format!("value = {shown}").parse::<toml::Table>();
-    let value = table.ok().and_then(|mut table| table.remove("value"));
-    value
-        .and_then(|value| serde_json::to_value(value).ok())
-        .unwrap_or_default()
-}
-
-/// The comment above the key in `config/default.toml`; above its section, if it has none.
-fn description(key: &Key) -> String {
-    let (mut section, mut of_section) = (String::new(), String::new());
-    let mut comment = String::new();
-    for line in DEFAULT_TOML.lines() {
-        let bare = line.strip_prefix('#').map_or(line, str::trim_start);
-        if bare.is_empty() {
-            comment.clear();
-        } else if let Some(name) = header(bare) {
-            name.clone_into(&mut section);
-            of_section = std::mem::take(&mut comment);
-        } else if let Some(name) = assigned(bare) {
-            let dot = if section.is_empty() { "" } else { "." };
-            let path = format!("{section}{dot}{name}");
-            if path == key.path || path.strip_suffix(FILE_SUFFIX) == Some(key.path) {
-                return if comment.is_empty() {
-                    of_section
-                } else {
-                    comment
-                };
-            }
-        } else if line.starts_with('#') {
-            if !comment.is_empty() {
-                comment.push(' ');
-            }
-            comment.push_str(bare);
-        }
-    }
-    String::new()
-}
-
-fn header(line: &str) -> Option<&str> {
-    line.strip_prefix('[')?.strip_suffix(']')
-}
-
-fn assigned(line: &str) -> Option<&str> {
-    let (name, _) = line.split_once(" = ")?;
-    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    name.bytes().all(is_name).then_some(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_key_has_a_sentence() {
-        for key in KEYS {
-            let text = description(key);
-            assert!(text.len() > 10, "{}: {text:?}", key.path);
-            assert!(!text.contains(" = "), "{}: {text}", key.path);
-        }
-        let retry = KEYS.iter().find(|key| key.path == "lease.retry");
-        assert_eq!(
-            description(retry.unwrap()),
-            "The time between two attempts, 100ms to 1h; less than `renew`."
-        );
-    }
-
-    #[test]
-    fn the_schema_has_every_key_and_every_file_of_a_secret() {
-        let schema = json_schema();
-        for key in KEYS {
-            let at = |path: &str| {
-                let pointer = format!("/properties/{}", path.replace('.', "/properties/"));
-                schema.pointer(&pointer).cloned()
-            };
-            assert!(at(key.path).is_some(), "{}", key.path);
-            let file = at(&format!("{}{FILE_SUFFIX}", key.path));
-            assert_eq!(file.is_some(), key.kind.is_secret(), "{}", key.path);
-        }
-        assert_eq!(
-            schema.pointer("/properties/control/additionalProperties"),
-            Some(&json!(false))
-        );
-        // A file may say `${CONTROL_URL}` for any of them.
-        for path in [
-            "control/properties/url",
-            "rpc_port",
-            "control/properties/max_backlog",
-        ] {
-            let any = schema.pointer(&format!("/properties/{path}/anyOf/1/pattern"));
-            assert_eq!(any, Some(&json!(REFERENCE)), "{path}");
-        }
-        let port = schema.pointer("/properties/rpc_port/default");
-        assert_eq!(port, Some(&json!(8070)));
-    }
-
-    #[test]
-    fn the_chart_accepts_what_the_binary_does() {
-        let file = include_str!("../../charts/krane/values.schema.json");
-        let file: Value = serde_json::from_str(file).unwrap();
-        let expected = chart_schema();
-        assert_eq!(
-            file["properties"]["config"], expected,
-            "put the output of `krane config schema --chart` there:\n{expected:#}"
-        );
-    }
-
-    #[test]
-    fn the_page_about_the_configuration_has_this_table() {
-        let page = include_str!("../../docs/configuration.md");
-        let (_, rest) = page.split_once("<!-- keys -->\n").unwrap();
-        let (table, _) = rest.split_once("<!-- end of keys -->").unwrap();
-        assert_eq!(
-            table.trim(),
-            markdown().trim(),
-            "put the output of `krane config docs` between the marks"
-        );
-    }
+/// The default as JSON, which is also its TOML.
+fn default_of(key: &Key) -> Option<Value> {
+    let text = key.default?;
+    let is_bare = matches!(
+        key.kind,
+        Kind::Integer { .. } | Kind::Fraction | Kind::Boolean
+    );
+    // A whole fraction is shown without its point: 1, not 1.0.
+    let bare = text.trim_end_matches(".0").parse().ok();
+    bare.filter(|_| is_bare).or_else(|| Some(text.into()))
 }

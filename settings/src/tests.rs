@@ -1,6 +1,7 @@
 //! Settings are read from plain values here; nothing touches the environment of the process.
 
 mod errors;
+mod generated;
 mod layers;
 mod secrets;
 mod substitution;

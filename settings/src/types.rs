@@ -3,7 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Declares a setting that takes one word out of a fixed list.
+/// A setting that takes one word out of a fixed list.
+pub(super) trait Choice: Sized + 'static {
+    /// The words a configuration may use, in the order they are documented.
+    const WORDS: &'static [&'static str];
+
+    fn from_word(word: &str) -> Option<Self>;
+}
+
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -13,9 +20,6 @@ macro_rules! choice {
         }
 
         impl $name {
-            /// The words a configuration may use, in the order they are documented.
-            pub const WORDS: &'static [&'static str] = &[$($word),+];
-
             /// The word a configuration uses for this choice.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
@@ -23,8 +27,12 @@ macro_rules! choice {
                     $(Self::$variant => $word,)+
                 }
             }
+        }
 
-            pub(super) fn from_word(word: &str) -> Option<Self> {
+        impl Choice for $name {
+            const WORDS: &'static [&'static str] = &[$($word),+];
+
+            fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)+
                     _ => None,

@@ -1,44 +1,31 @@
 //! The registry and the vault: groups of keys that only work together.
 
 use super::super::problem::ProblemKind;
-use super::super::reader::{Read, Reader};
-use super::super::{Registry, S3, Vault};
-use super::all_or_none;
+use super::super::reader::{Group, Read, Reader, Setting};
+use super::super::{Registry, S3, SecretSource, Url, Vault};
+use super::{all_or_none, are_complete};
 
-pub(super) fn registry(r: &mut Reader) -> Read<Option<Registry>> {
-    let paths = ["registry.url", "registry.username", "registry.password"];
-    if r.has_section("registry") && !paths.iter().any(|path| r.mentions(path)) {
-        let help = format!("set {}, or remove the section", paths.join(", "));
-        return Err(r.wrong(
-            "registry",
-            ProblemKind::HalfSet("its keys".to_owned()),
-            help,
-        ));
+pub(in super::super) fn registry(r: &mut Reader<'_>, section: &str) -> Read<Option<Registry>> {
+    if r.has_section(section) && !Registry::PATHS.iter().any(|path| r.mentions(path)) {
+        let help = format!("set {}, or remove the section", Registry::PATHS.join(", "));
+        let kind = ProblemKind::HalfSet("its keys".to_owned());
+        return Err(r.wrong(section, kind, help));
     }
-    let complete = all_or_none(r, &paths);
-    let url = r.optional::<String>("registry.url");
-    let username = r.optional("registry.username");
-    let password = r.optional_secret("registry.password");
-    if !complete? {
-        return Ok(None);
-    }
-    let (url, username, password) = (url?, username?, password?);
-    if url.as_ref().is_some_and(|url| url.contains(['@', ' '])) {
+    let registry: Option<Registry> = all_or_none(r, section)?;
+    if registry
+        .as_ref()
+        .is_some_and(|it| it.url.contains(['@', ' ']))
+    {
         let kind = ProblemKind::Malformed("must be the registry without credentials".to_owned());
         let help = "use registry.username and registry.password_file".to_owned();
         return Err(r.wrong("registry.url", kind, help));
     }
-    let parts = url.zip(username).zip(password);
-    Ok(parts.map(|((url, username), password)| Registry {
-        url,
-        username,
-        password,
-    }))
+    Ok(registry)
 }
 
-pub(super) fn vault(r: &mut Reader) -> Read<Option<Vault>> {
-    let url = r.optional("vault.url");
-    let token = r.optional_secret("vault.token");
+pub(in super::super) fn vault(r: &mut Reader<'_>, _: &str) -> Read<Option<Vault>> {
+    let url = <Option<Url>>::read(r, "vault.url");
+    let token = <Option<SecretSource>>::read(r, "vault.token");
     let embedded = embedded_vault(r);
     let (url, token, embedded) = (url?, token?, embedded?);
     Ok(match url {
@@ -47,39 +34,14 @@ pub(super) fn vault(r: &mut Reader) -> Read<Option<Vault>> {
     })
 }
 
-fn embedded_vault(r: &mut Reader) -> Read<Option<Vault>> {
-    let complete = all_or_none(
-        r,
-        &[
-            "vault.master_keys",
-            "vault.s3.url",
-            "vault.s3.bucket",
-            "vault.s3.access_key_id",
-            "vault.s3.access_key_secret",
-        ],
-    );
-    let master_keys = r.optional_secret("vault.master_keys");
-    let url = r.optional("vault.s3.url");
-    let bucket = r.optional("vault.s3.bucket");
-    let access_key_id = r.optional("vault.s3.access_key_id");
-    let access_key_secret = r.optional_secret("vault.s3.access_key_secret");
+fn embedded_vault(r: &mut Reader<'_>) -> Read<Option<Vault>> {
+    const MASTER_KEYS: &str = "vault.master_keys";
+    let complete = are_complete(r, &[&[MASTER_KEYS], S3::PATHS].concat());
+    let master_keys = <Option<SecretSource>>::read(r, MASTER_KEYS);
+    let s3 = S3::parts(r);
     if !complete? {
         return Ok(None);
     }
-    let (master_keys, url, bucket) = (master_keys?, url?, bucket?);
-    let parts = master_keys
-        .zip(url)
-        .zip(bucket)
-        .zip(access_key_id?.zip(access_key_secret?));
-    Ok(parts.map(
-        |(((master_keys, url), bucket), (access_key_id, access_key_secret))| Vault::Embedded {
-            master_keys,
-            s3: S3 {
-                url,
-                bucket,
-                access_key_id,
-                access_key_secret,
-            },
-        },
-    ))
+    let parts = master_keys?.zip(s3?);
+    Ok(parts.map(|(master_keys, s3)| Vault::Embedded { master_keys, s3 }))
 }

@@ -11,17 +11,9 @@ use super::super::tree::Entry;
 use super::super::types::Refusal;
 use super::{Read, Reader, Recorded};
 
-impl Reader {
-    /// A secret that must be there, given directly or by its file.
-    pub(in super::super) fn required_secret(&mut self, path: &str) -> Read<SecretSource> {
-        match self.optional_secret(path)? {
-            Some(secret) => Ok(secret),
-            None => Err(self.missing(path)),
-        }
-    }
-
+impl Reader<'_> {
     /// A secret that may be left out.
-    pub(in super::super) fn optional_secret(&mut self, path: &str) -> Read<Option<SecretSource>> {
+    pub(super) fn optional_secret(&mut self, path: &str) -> Read<Option<SecretSource>> {
         let file_path = format!("{path}{FILE_SUFFIX}");
         let direct = self
             .tree
