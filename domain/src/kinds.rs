@@ -63,7 +63,7 @@ pub enum Desired {
 }
 
 impl Desired {
-    fn kind(&self) -> &dyn WantedKind {
+    pub(crate) fn kind(&self) -> &dyn WantedKind {
         match self {
             Self::Deployment(desired) => &**desired,
             Self::Sentinel(desired) => &**desired,
@@ -82,7 +82,7 @@ fn live_kind(controller: Controller) -> &'static dyn LiveKind {
 }
 
 /// What a desired state says, whatever its kind.
-trait WantedKind {
+pub(crate) trait WantedKind {
     fn key(&self) -> &ObjectKey;
 
     /// The control plane's id of the object.
@@ -112,7 +112,8 @@ trait WantedKind {
     /// The primary object, given what is live in its place.
     fn render(&self, rules: &Rules, live: Option<&LiveObject>, keep: Keep) -> Rendered;
 
-    /// See [`Desired::render_unsure`].
+    /// [`Self::render`], while these kinds may not be listed: what their objects may decide is left
+    /// to them (D38b).
     fn render_unsure(
         &self,
         rules: &Rules,
@@ -188,25 +189,6 @@ impl Desired {
     /// The same, with a say in what is kept.
     pub fn render_keeping(&self, rules: &Rules, live: Option<&LiveObject>, keep: Keep) -> Rendered {
         self.kind().render(rules, live, keep)
-    }
-
-    /// [`Self::render_keeping`], while these kinds may not be listed: what their objects may decide is left
-    /// to them (D38b).
-    pub fn render_unsure(
-        &self,
-        rules: &Rules,
-        live: Option<&LiveObject>,
-        keep: Keep,
-        unknown: &BTreeSet<Resource>,
-    ) -> Rendered {
-        self.kind().render_unsure(rules, live, keep, unknown)
-    }
-
-    /// The first of these kinds, none of which may be listed, that has to be known before anything
-    /// of this state is written. What it shares with others is in [`Self::needs`].
-    pub fn blocked_by(&self, rules: &Rules, unknown: &BTreeSet<Resource>) -> Option<Resource> {
-        let kinds = self.kind().dependant_kinds();
-        first_needed(kinds.iter().copied(), rules, unknown)
     }
 
     /// The objects that hang on the live primary one, in the order in which they are applied.
@@ -385,7 +367,8 @@ impl Controller {
     }
 }
 
-fn first_needed(
+/// The first of these kinds that may not be listed and has to be known.
+pub(crate) fn first_needed(
     kinds: impl IntoIterator<Item = Resource>,
     rules: &Rules,
     unknown: &BTreeSet<Resource>,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::drift;
 use crate::ids::{Controller, ObjectKey, SharedKey};
-use crate::kinds::{Desired, Keep, Rules, may_lack, shared_reference};
+use crate::kinds::{Desired, Keep, Rules, first_needed, may_lack, shared_reference};
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 
 #[cfg(test)]
@@ -118,8 +118,8 @@ impl Plan<'_> {
 
     /// The workload itself, given what is live in its place and what of that may be kept.
     pub fn primary(&self, live: Option<&LiveObject>, keep: Keep) -> Rendered {
-        self.desired
-            .render_unsure(self.rules, live, keep, &self.unseen.unknown)
+        let kind = self.desired.kind();
+        kind.render_unsure(self.rules, live, keep, &self.unseen.unknown)
     }
 
     /// What hangs on the live workload, without what may be missing where its kind is missing, or
@@ -135,9 +135,11 @@ impl Plan<'_> {
         dependants
     }
 
-    /// The kind that has to be listed before anything of the state is written, if there is one.
+    /// The kind that has to be listed before anything of the state is written, if there is one. What
+    /// it shares with others has keys of its own.
     pub fn blocked_by(&self) -> Option<Resource> {
-        self.desired.blocked_by(self.rules, &self.unseen.unknown)
+        let kinds = self.desired.kind().dependant_kinds().iter();
+        first_needed(kinds.copied(), self.rules, &self.unseen.unknown)
     }
 }
 

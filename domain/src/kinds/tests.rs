@@ -9,6 +9,7 @@ use super::{
 };
 use crate::ids::{Controller, ObjectKey, SharedKey};
 use crate::object::{LiveObject, Resource};
+use crate::plan::{Plan, Unseen};
 use crate::testing::{applied, applied_json, minimal_input, sentinel_input};
 
 fn desired(rules: &Rules) -> Desired {
@@ -136,23 +137,39 @@ fn a_state_is_blocked_by_the_kinds_it_is_made_of_and_by_no_other() {
         },
     );
     let unknown = |kind| BTreeSet::from([kind]);
+    let blocked_by = |desired: &Desired, rules: &Rules, unknown: &BTreeSet<Resource>| {
+        let unseen = Unseen {
+            unknown: unknown.clone(),
+            ..Unseen::default()
+        };
+        let plan = Plan {
+            desired,
+            rules,
+            unseen: &unseen,
+        };
+        plan.blocked_by()
+    };
     let sentinel =
         sentinel::validate(sentinel_input(), &strict).unwrap_or_else(|invalid| panic!("{invalid}"));
     let sentinel = Desired::Sentinel(Box::new(sentinel));
     let key = sentinel.key().clone();
     for kind in [Resource::Service, Resource::PodDisruptionBudget] {
         for rules in [&strict, &loose] {
-            assert_eq!(sentinel.blocked_by(rules, &unknown(kind)), Some(kind));
+            assert_eq!(blocked_by(&sentinel, rules, &unknown(kind)), Some(kind));
             let delete = Controller::Sentinels.delete_blocked_by(&key, rules, &unknown(kind));
             assert_eq!(delete, Some(kind));
         }
     }
     let policies = unknown(Resource::CiliumNetworkPolicy);
     let policy = Some(Resource::CiliumNetworkPolicy);
-    assert_eq!(sentinel.blocked_by(&strict, &policies), policy);
-    assert_eq!(sentinel.blocked_by(&loose, &policies), None);
+    assert_eq!(blocked_by(&sentinel, &strict, &policies), policy);
+    assert_eq!(blocked_by(&sentinel, &loose, &policies), None);
     assert_eq!(
-        sentinel.blocked_by(&strict, &unknown(Resource::HorizontalPodAutoscaler)),
+        blocked_by(
+            &sentinel,
+            &strict,
+            &unknown(Resource::HorizontalPodAutoscaler)
+        ),
         None
     );
     let autoscalers = unknown(Resource::HorizontalPodAutoscaler);
