@@ -104,12 +104,16 @@ struct Teller {
 }
 
 impl Teller {
+    /// Whether an Event may be written now.
+    fn may_speak(&self) -> bool {
+        self.parts.writes.load(Ordering::Relaxed)
+            && self.parts.leadership.is_leader(self.parts.board.now())
+    }
+
     async fn round(&mut self) {
         let board = &self.parts.board;
         let last = board.events().last();
-        let may_speak = self.parts.writes.load(Ordering::Relaxed)
-            && self.parts.leadership.is_leader(board.now());
-        if !may_speak {
+        if !self.may_speak() {
             self.seen = last;
             self.ledger = Ledger::default();
             return;
@@ -122,8 +126,10 @@ impl Teller {
                 self.note(event);
             }
         }
-        // The server asked for that pause (D22a).
-        while self.parts.board.now() >= self.quiet_until
+        // The server asked for that pause (D22a). The lease may end between two requests, above all while
+        // the whole process stands still (D22).
+        while self.may_speak()
+            && self.parts.board.now() >= self.quiet_until
             && let Some(next) = self.ledger.next(self.parts.board.now())
         {
             let result = tokio::time::timeout(PATIENCE, self.publish(&next)).await;
@@ -165,6 +171,9 @@ impl Teller {
                 .map_err(Some)?
         {
             return Ok(Arc::clone(event));
+        }
+        if !self.may_speak() {
+            return Err(None);
         }
         sink.create(&next.notice).await.map_err(Some)
     }

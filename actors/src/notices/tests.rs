@@ -29,6 +29,8 @@ struct Sink {
     asks_for: Mutex<Option<Duration>>,
     hangs: AtomicBool,
     panics: AtomicBool,
+    /// Switches writes off while the next answer is on its way.
+    ends: Mutex<Option<Arc<AtomicBool>>>,
 }
 
 impl Sink {
@@ -38,6 +40,9 @@ impl Sink {
             !self.panics.swap(false, Ordering::Relaxed),
             "as the test wants it"
         );
+        if let Some(writes) = self.ends.lock().take() {
+            writes.store(false, Ordering::Relaxed);
+        }
         if self.hangs.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
@@ -187,6 +192,18 @@ async fn trouble_is_told_on_the_object_or_on_its_namespace_with_the_remedy() {
         ]
     );
     assert_eq!(made[0].note, "refused; send another state");
+}
+
+/// A process that stood still finds the right to write gone between two requests of one round.
+#[tokio::test(start_paused = true)]
+async fn nothing_more_is_told_once_this_process_may_not_write() {
+    let rig = Rig::start();
+    *rig.sink.ends.lock() = Some(Arc::clone(&rig.writes));
+    for name in ["d1", "d2", "d3"] {
+        rig.fail(name, TroubleKind::Quarantined);
+    }
+    assert_eq!(rig.told().await.len(), 1);
+    assert_eq!(rig.sink.asked.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -104,7 +104,7 @@ fn workload(is_scaled: bool) -> Desired {
         replicas: 2,
         cpu_millicores: 250,
         memory_mib: 256,
-        autoscaling: is_scaled.then(|| AutoscalingInput {
+        autoscaling: is_scaled.then_some(AutoscalingInput {
             min_replicas: 1,
             max_replicas: 4,
             cpu_threshold: Some(80),
