@@ -145,6 +145,8 @@ impl Teller {
                     tracing::debug!(%refusal, "an Event is given up");
                     self.ledger.give_up(&next);
                 }
+                // Not asked at all: the next round forgets what was left to tell.
+                Err(None) if !self.may_speak() => return,
                 Err(refusal) => {
                     let pause = refusal.as_ref().and_then(|refusal| refusal.retry_after);
                     self.quiet_until = now + pause.unwrap_or_default();
