@@ -312,9 +312,9 @@ impl Events {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits until something happens after this call.
-    pub async fn news(&self) {
-        self.shared.news.notified().await;
+    /// Waits until something happens after this call, even before it is first polled.
+    pub fn news(&self) -> impl Future<Output = ()> {
+        self.shared.news.notified()
     }
 }
 

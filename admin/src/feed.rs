@@ -174,6 +174,8 @@ impl Feed {
                     () = self.arrived.notified() => {}
                 }
             }
+            // Before the look: nothing that comes after it is missed.
+            let news = events.news();
             let view = self.view();
             self.announced.send_if_modified(|announced| {
                 let is_news = announced
@@ -188,7 +190,7 @@ impl Feed {
             let _ = timeout(TICK.saturating_sub(TOGETHER), async {
                 tokio::select! {
                     () = stop.cancelled() => {}
-                    () = events.news() => {}
+                    () = news => {}
                 }
             })
             .await;

@@ -1,5 +1,8 @@
 //! How an actor keeps to the lease: it works while its process leads, and rests otherwise.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use krane_domain::ids::Moment;
@@ -41,8 +44,9 @@ impl Duty {
         let (leadership, board) = (self.leadership.clone(), context.board.clone());
         let own = context.own.clone();
         self.waker.abort_all();
+        // Looked at here: a lease that is won before the task runs for the first time is a turn, too.
+        let mut known = leadership.term(board.now());
         self.waker.spawn(async move {
-            let mut known = leadership.term(board.now());
             loop {
                 leadership.turned(known).await;
                 known = leadership.term(board.now());

@@ -175,11 +175,14 @@ impl Agent {
 impl Drop for Agent {
     #[expect(clippy::print_stderr, reason = "a test fails")]
     fn drop(&mut self) {
+        // A test that ends with an error does not panic, and does not come to stop its agents.
+        let has_failed = std::thread::panicking() || self.is_running();
         // Its end is not waited for: nobody else uses its ports or its folder.
         let _ = self.child.start_kill();
-        if std::thread::panicking() {
+        if has_failed {
             eprintln!("the end of the agent's log:\n{}", self.log.tail(TAIL));
-        } else {
+        }
+        if !std::thread::panicking() {
             let leaks = self.leaks();
             assert!(
                 leaks.is_empty(),
