@@ -59,7 +59,7 @@ pub use facts::{BrokenWatch, ResyncSummary, StreamMemory, WatchFailure};
 pub use inside::Inside;
 pub use look::{Connection, Lag, Outlook};
 pub(crate) use metrics::StoreReadings;
-pub(crate) use outage::Silence;
+pub use outage::Silence;
 pub(crate) use questions::UnknownObjects;
 pub(crate) use reports::StatusProblem;
 pub(crate) use requests::FollowRefusal;

@@ -28,7 +28,8 @@ use krane_actors::store::Store;
 use serde::Serialize;
 
 pub use controllers::{
-    BrokenWatchView, ControllerView, QuarantineView, ResyncView, StreamView, WatchesView,
+    BrokenWatchView, ControllerView, QuarantineView, ResyncView, SilenceView, StreamView,
+    WatchesView,
 };
 pub use events::EventView;
 pub use filter::Filter;

@@ -14,7 +14,8 @@ use krane_domain::object::Resource;
 use krane_domain::outbox::Told;
 use krane_domain::pod::PodDigest;
 
-use super::{BrokenWatch, Memory, ResyncSummary, Store, StreamMemory};
+use super::outage::silence;
+use super::{BrokenWatch, Memory, ResyncSummary, Silence, Store, StreamMemory};
 use crate::breaker::BreakerState;
 
 /// Keys in trouble that a copy holds; the others are only counted.
@@ -77,6 +78,8 @@ pub struct ControllerSnapshot {
     pub watched: Vec<Resource>,
     /// Kinds whose watch does not work at present.
     pub broken_watches: BTreeMap<Resource, BrokenWatch>,
+    /// Since when the API server answers none of them, if so.
+    pub silence: Option<Silence>,
 }
 
 /// One workload: wanted, live and reported.
@@ -155,6 +158,7 @@ impl Store {
                 kinds_missing: memory.kinds_missing.iter().copied().collect(),
                 watched,
                 broken_watches: memory.broken_watches.clone(),
+                silence: silence(memory, controller, &self.rules),
             }
         })
     }

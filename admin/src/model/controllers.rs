@@ -92,6 +92,9 @@ pub struct WatchesView {
     pub kinds: Vec<&'static str>,
     /// Those whose watch does not work, the longest first.
     pub broken: Vec<BrokenWatchView>,
+    /// Since when the API server answers none of them, if so.
+    #[serde(skip)]
+    pub silence: Option<SilenceView>,
 }
 
 impl WatchesView {
@@ -127,6 +130,17 @@ pub struct BrokenWatchView {
     /// Whether the API server answers, and says that krane may not.
     pub refused: bool,
     /// The last error.
+    pub error: String,
+}
+
+/// None of the watches of a controller is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SilenceView {
+    /// When the first of them broke …
+    pub first: Stamp,
+    /// … and the last.
+    pub last: Stamp,
+    /// The last error of the first.
     pub error: String,
 }
 
@@ -282,6 +296,11 @@ fn watches(snapshot: &ControllerSnapshot, epoch: &Epoch) -> WatchesView {
     WatchesView {
         kinds: snapshot.watched.iter().map(|it| it.kind()).collect(),
         broken,
+        silence: snapshot.silence.as_ref().map(|silence| SilenceView {
+            first: epoch.at(silence.first),
+            last: epoch.at(silence.last),
+            error: silence.error.clone(),
+        }),
     }
 }
 

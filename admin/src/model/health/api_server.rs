@@ -6,7 +6,7 @@ use krane_actors::outage::PATIENCE;
 use krane_domain::words::many;
 
 use super::{Findings, Problem, ProblemKind};
-use crate::model::{BrokenWatchView, ControllerView, Level, Stamp};
+use crate::model::{BrokenWatchView, ControllerView, Level, SilenceView, Stamp};
 
 /// After an outage the watches come back one by one, each when it tries next.
 const CATCHING_UP: Duration = Duration::from_secs(10);
@@ -19,16 +19,17 @@ pub(super) fn look(
     back_at: Option<Stamp>,
     findings: &mut Findings,
 ) -> bool {
-    let is_away = controllers.iter().any(|it| is_unanswered(it, now));
+    let silences = controllers.iter().filter_map(|it| silence(it, now));
+    let longest = silences.min_by_key(|silence| silence.first);
     let is_catching_up = back_at.is_some_and(|at| now.since(&at) < CATCHING_UP);
-    if is_away {
-        away(controllers, now, findings);
+    if let Some(longest) = longest {
+        away(longest, controllers, findings);
     } else {
         for controller in controllers.iter().filter(|it| it.listed) {
             some_broken(controller, now, is_catching_up, findings);
         }
     }
-    is_away
+    longest.is_some()
 }
 
 /// What to say of watches that are broken and may be back in a moment: what they show may be old.
@@ -50,29 +51,13 @@ fn broken(controller: &ControllerView, now: Stamp) -> Vec<&BrokenWatchView> {
         .collect()
 }
 
-fn is_unanswered(controller: &ControllerView, now: Stamp) -> bool {
-    let broken = broken(controller, now);
-    let kinds = &controller.watches.kinds;
-    let missing = &controller.kinds_missing;
-    let is_broken = |kind: &&str| broken.iter().any(|watch| watch.kind == *kind);
-    // A kind that krane may not list is asked for too rarely to tell whether anybody answers.
-    let is_refused = |kind: &&str| {
-        let mut broken = broken.iter();
-        broken.any(|watch| watch.refused && watch.kind == *kind)
-    };
-    let mut asked = kinds.iter().filter(|kind| !is_refused(kind)).peekable();
-    let is_answered = broken.iter().any(|watch| watch.refused) && !controller.listed;
-    !broken.is_empty()
-        && !is_answered
-        && asked.peek().is_some()
-        && asked.all(|kind| is_broken(kind) || missing.contains(kind))
+/// That no watch of it is answered, once that has lasted a while, or as long as nothing was seen.
+fn silence(controller: &ControllerView, now: Stamp) -> Option<&SilenceView> {
+    let silence = controller.watches.silence.as_ref();
+    silence.filter(|it| !controller.listed || now.since(&it.last) >= PATIENCE)
 }
 
-fn away(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) {
-    let all = controllers.iter().flat_map(|it| broken(it, now));
-    let Some(first) = all.min_by_key(|watch| watch.since) else {
-        return;
-    };
+fn away(longest: &SilenceView, controllers: &[ControllerView], findings: &mut Findings) {
     let wait = controllers.iter().flat_map(|it| &it.quarantine);
     let waiting = match wait.filter(|it| it.kind == "retrying").count() {
         0 => String::new(),
@@ -81,17 +66,17 @@ fn away(controllers: &[ControllerView], now: Stamp, findings: &mut Findings) {
     let words = "the Kubernetes API does not answer";
     findings.headline.say(Level::Bad, words);
     let shown = if controllers.iter().any(|it| it.listed) {
-        let since = first.since.clock();
+        let since = longest.first.clock();
         format!("what is shown of the cluster is as of {since} UTC")
     } else {
         "nothing of the cluster was seen yet".to_owned()
     };
     findings.add(Problem {
         what: "The Kubernetes API does not answer".to_owned(),
-        why: Some(format!("{}; {shown}{waiting}", first.error)),
+        why: Some(format!("{}; {shown}{waiting}", longest.error)),
         remedy: "check the API server and the way to it; krane keeps trying, nothing is lost"
             .to_owned(),
-        since: Some(first.since),
+        since: Some(longest.first),
         ..Problem::of(ProblemKind::ApiServerAway, Level::Bad)
     });
 }
