@@ -302,6 +302,12 @@ impl Controller {
         live_kind(self).primary()
     }
 
+    /// The object of a workload of this name.
+    pub fn primary_of(self, key: &ObjectKey) -> ObjectRef {
+        let (namespace, name) = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+        ObjectRef::new(self.primary(), namespace, name)
+    }
+
     /// Everything the controller lists and watches, its primary kind first.
     pub fn watches(self, rules: &Rules) -> Vec<WatchSpec> {
         live_kind(self).watches(rules)

@@ -2,11 +2,13 @@
 //! each is to the workload. Whoever writes, explains or foretells goes by this order.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::drift;
-use crate::ids::{Controller, ObjectKey, SharedKey};
+use crate::ids::{ObjectKey, SharedKey};
 use crate::kinds::{Desired, Keep, Rules, first_needed, may_lack, shared_reference};
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
+use crate::view::View;
 
 #[cfg(test)]
 mod tests;
@@ -170,14 +172,32 @@ pub fn leftover(
     drift::held_until(found, unix_seconds).map_or(Leftover::Goes, Leftover::Held)
 }
 
-/// The objects that a `delete` state removes, in order, the workload itself last.
-pub fn deletion(controller: Controller, key: &ObjectKey) -> Vec<(Role, ObjectRef)> {
-    let primary = ObjectRef::new(
-        controller.primary(),
-        key.namespace.clone(),
-        key.name.clone(),
-    );
+/// An object that a `delete` state removes.
+#[derive(Clone, Debug)]
+pub struct Removal {
+    /// What it is to the workload.
+    pub role: Role,
+    /// Which.
+    pub reference: ObjectRef,
+    /// What is there of it.
+    pub live: Option<Arc<LiveObject>>,
+}
+
+/// What a `delete` state removes, in order: what of its parts is there and may be listed, and the
+/// workload last, there or not.
+pub fn deletion(view: &View, key: &ObjectKey) -> Vec<Removal> {
+    let controller = view.controller();
+    let primary = controller.primary_of(key);
     let first = controller.deleted_first(key).into_iter();
     let first = first.map(|part| (Role::Dependant, part));
-    first.chain([(Role::Primary, primary)]).collect()
+    let removals = first.chain([(Role::Primary, primary)]);
+    let removals = removals.map(|(role, reference)| Removal {
+        role,
+        live: view.get(&reference).cloned(),
+        reference,
+    });
+    let is_there = |it: &Removal| it.live.is_some() && !view.is_unknown(it.reference.resource);
+    removals
+        .filter(|it| it.role == Role::Primary || is_there(it))
+        .collect()
 }

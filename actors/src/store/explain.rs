@@ -90,15 +90,12 @@ impl Store {
         }
     }
 
-    /// What a `delete` state removes: the workload, and what of its parts is there.
     fn explain_deletion(&self, key: &ObjectKey) -> Vec<ObjectExplanation> {
-        let parts = plan::deletion(self.controller, key).into_iter();
-        let parts = parts.map(|(role, reference)| {
-            let is_live = self.is_live(&reference);
-            bare(reference, role, is_live)
-        });
-        parts
-            .filter(|part| part.is_live || part.role == Role::Primary)
+        let removals = self
+            .with(|memory| plan::deletion(&memory.view, key))
+            .into_iter();
+        removals
+            .map(|it| bare(it.reference, it.role, it.live.is_some()))
             .collect()
     }
 

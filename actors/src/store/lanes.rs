@@ -7,7 +7,7 @@ use krane_domain::drift::FuseMemory;
 use krane_domain::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::{self, Member};
 use krane_domain::object::{LiveObject, ObjectRef, Resource};
-use krane_domain::plan::{self, Role, Unseen};
+use krane_domain::plan::{self, Unseen};
 use krane_domain::pod::PodDigest;
 use krane_domain::view;
 
@@ -114,15 +114,12 @@ impl Store {
     /// What there is to delete of a workload.
     pub(crate) fn objects_to_delete(&self, key: &ObjectKey) -> ObjectsToDelete {
         self.with(|memory| {
-            let parts = plan::deletion(self.controller, key).into_iter();
-            let parts = parts
-                .filter(|(role, part)| {
-                    *role == Role::Dependant && !memory.view.is_unknown(part.resource)
-                })
-                .filter_map(|(_, part)| memory.view.get(&part).cloned());
+            let mut parts = plan::deletion(&memory.view, key);
+            let workload = parts.pop().and_then(|primary| primary.live);
+            let parts = parts.into_iter().filter_map(|part| part.live);
             ObjectsToDelete {
                 parts: parts.filter(|part| !part.is_terminating).collect(),
-                workload: memory.view.workload(key).cloned(),
+                workload,
             }
         })
     }

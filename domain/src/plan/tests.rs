@@ -6,8 +6,9 @@ use super::{Leftover, Part, Plan, Role, Unseen, deletion, leftover};
 use crate::ids::{Controller, ObjectKey};
 use crate::kinds::{Desired, Rules, deployment, sentinel};
 use crate::labels;
-use crate::object::{LiveObject, Rendered, Resource};
+use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::testing::{applied, applied_json, minimal_input, scaled_input, sentinel_input};
+use crate::view::View;
 
 /// 2026-01-31T12:00:00Z.
 const NOW: u64 = 1_769_860_800;
@@ -159,16 +160,44 @@ fn only_what_hangs_on_the_live_workload_goes_and_not_while_it_is_held() {
     assert_eq!(leftover(Some(&found(&|_| {})), None, NOW), Leftover::Stays);
 }
 
+fn found(reference: &ObjectRef) -> LiveObject {
+    let json = json!({
+        "metadata": {
+            "name": &*reference.name,
+            "namespace": &*reference.namespace,
+            "uid": "uid-3",
+            "resourceVersion": "11",
+            "labels": { labels::MANAGED_BY: labels::MANAGER },
+        },
+    });
+    LiveObject::from_json(reference.resource, json).unwrap_or_else(|error| panic!("{error}"))
+}
+
 #[test]
 fn a_delete_state_removes_the_workload_last() {
     let key = ObjectKey::new("tenant-0", "app-0");
     for controller in Controller::ALL {
-        let parts = deletion(controller, &key);
+        let mut view = View::new(controller);
+        for part in controller.deleted_first(&key) {
+            view.insert(found(&part));
+        }
+        let parts = deletion(&view, &key);
         let (last, before) = parts.split_last().unwrap_or_else(|| panic!("no part"));
         assert_eq!(
-            (last.0, last.1.resource),
+            (last.role, last.reference.resource),
             (Role::Primary, controller.primary())
         );
-        assert!(before.iter().all(|(role, _)| *role == Role::Dependant));
+        assert!(last.live.is_none());
+        assert_eq!(before.len(), controller.deleted_first(&key).len());
+        assert!(
+            before
+                .iter()
+                .all(|it| it.role == Role::Dependant && it.live.is_some())
+        );
+        // Of what may not be listed nobody knows whether it is there.
+        for part in controller.deleted_first(&key) {
+            view.set_unknown(part.resource, true);
+        }
+        assert_eq!(deletion(&view, &key).len(), 1);
     }
 }

@@ -18,12 +18,7 @@ impl View {
 
     /// The live workload of this key, if there is one.
     pub fn workload(&self, key: &ObjectKey) -> Option<&Arc<LiveObject>> {
-        let reference = ObjectRef::new(
-            self.primary,
-            Arc::clone(&key.namespace),
-            Arc::clone(&key.name),
-        );
-        self.objects.get(&reference)
+        self.objects.get(&self.controller.primary_of(key))
     }
 
     /// The live pull secrets.

@@ -8,7 +8,7 @@ use krane_domain::drift::{self, Decision};
 use krane_domain::ids::{ObjectKey, SharedKey};
 use krane_domain::kinds::{self, Desired, Member, Rules};
 use krane_domain::object::{LiveObject, ObjectRef, Rendered, Resource};
-use krane_domain::plan::{Leftover, Part, Plan, Role, Unseen, deletion, leftover};
+use krane_domain::plan::{Leftover, Part, Plan, Unseen, deletion, leftover};
 use krane_domain::refusal::RefusalClass;
 use krane_domain::upgrades::is_older_rendering;
 use krane_domain::view::View;
@@ -102,11 +102,7 @@ impl Survey<'_> {
             .collect()
             .await;
         for (key, answer) in answers {
-            let object = ObjectRef::new(
-                self.side.controller.primary(),
-                key.namespace.clone(),
-                key.name.clone(),
-            );
+            let object = self.side.controller.primary_of(&key);
             match answer {
                 Ok(Answer::State { change, .. }) => match change {
                     Ok(Change::Apply(desired)) => self.wanted(&desired).await,
@@ -162,12 +158,9 @@ impl Survey<'_> {
         }
     }
 
-    /// What a `delete` state removes: the workload, and what of its parts is there.
     fn deleted(&mut self, key: &ObjectKey) {
-        for (role, reference) in deletion(self.side.controller, key) {
-            if role == Role::Primary || self.view.get(&reference).is_some() {
-                self.note(Action::Delete, &reference, Vec::new());
-            }
+        for removal in deletion(&self.view, key) {
+            self.note(Action::Delete, &removal.reference, Vec::new());
         }
     }
 
