@@ -1,4 +1,5 @@
-//! The one form of time that Kubernetes writes.
+//! The one form of time that Kubernetes writes. jiff's timestamps end on 9999-12-30, and a hold for ever is often written as the
+//! end of the year 9999.
 
 /// Seconds since the Unix epoch of `2026-01-31T12:00:00[.5](Z|+01:00)`.
 pub(crate) fn unix_seconds(text: &str) -> Option<u64> {

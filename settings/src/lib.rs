@@ -41,7 +41,7 @@ pub use secret::{SecretError, SecretSource};
 pub use typed::*;
 pub use types::{
     ByteSize, LogFormat, LogLevel, ProbePaths, Region, ReplaceOutdatedPods, ReportAddress,
-    UpgradesMode, Url, WritesMode,
+    UpgradesMode, Url, WritesMode, parse_duration,
 };
 
 use layer::Layers;

@@ -296,8 +296,8 @@ impl fmt::Display for Url {
     }
 }
 
-/// Reads `1m30s`, `500ms`, `1.5h`; a bare number is only valid as `0`.
-pub(super) fn parse_duration(text: &str) -> Option<Duration> {
+/// Reads `1m30s`, `500ms`, `1.5h`, as Go writes them; a bare number is only valid as `0`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     if rest == "0" {
         return Some(Duration::ZERO);

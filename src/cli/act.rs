@@ -1,10 +1,12 @@
 //! `krane resync`, `krane retry`, `krane hold`, `krane writes` and `krane log-level`
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use krane_admin::operate;
 use krane_domain::ids;
+use krane_settings::parse_duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -52,7 +54,7 @@ pub(super) struct Hold {
 
     /// For how long, at most 24 h: 30m, 2h.
     #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = duration)]
-    time: jiff::SignedDuration,
+    time: Duration,
 
     /// End the hold.
     #[arg(long, conflicts_with = "time")]
@@ -101,11 +103,10 @@ struct Done {
 }
 
 /// `2h`, `1h30m`: up to a day.
-fn duration(text: &str) -> Result<jiff::SignedDuration, String> {
-    let time: jiff::SignedDuration = text
-        .parse()
-        .map_err(|_| "a time such as 30m or 2h".to_owned())?;
-    let is_allowed = time.is_positive() && time <= jiff::SignedDuration::from_hours(24);
+fn duration(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).filter(|time| !time.is_zero());
+    let time = time.ok_or("a time such as 30m or 2h")?;
+    let is_allowed = time <= Duration::from_hours(24);
     is_allowed
         .then_some(time)
         .ok_or_else(|| "at most 24h".to_owned())
