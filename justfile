@@ -28,6 +28,10 @@ test-domain *ARGS:
 sim *ARGS:
     scripts/sim {{ARGS}}
 
+# The simulation finds every defect of tests/sim/defects, planted in a copy of the code
+defects *ARGS:
+    scripts/defects {{ARGS}}
+
 # Whatever reads bytes from outside against hostile input, 5 s per target; KRANE_FUZZ_SECONDS=600 for longer
 fuzz *ARGS:
     scripts/fuzz {{ARGS}}

@@ -102,6 +102,7 @@ def parts() -> list[Part]:
         Part("programs of others", "scripts/peers", LIGHT, (built, "S3 server", "docs"), programs=1),
         Part("types of the cluster in memory", "scripts/sim-schema", LIGHT, ("build of the test cluster", "tools")),
         Part("hostile input", "scripts/fuzz", COMPILE, (built, "docs")),
+        Part("planted defects", "scripts/defects", COMPILE, (built, "hostile input"), is_long=True, programs=1),
         Part("real-cluster tests that compare times", "scripts/e2e --alone", ALONE, ("real-cluster tests",), programs=1),
         Part("page in a browser", "scripts/page --built", ALONE, (built,), (("KRANE_PAGE_REQUIRED", "1"),)),
         Part(

@@ -42,6 +42,7 @@ use config::Config;
 pub use duration::duration;
 use krane_settings::LoadInput;
 
+use crate::run::World;
 use crate::version;
 
 use events::Events;
@@ -120,12 +121,20 @@ enum Verb {
 
 /// Runs the verb on the command line and returns the exit code of the process.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    main_in(arguments, |world| world)
+}
+
+/// The same, with an agent that is connected to what `alter` makes of the world outside.
+pub fn main_in(
+    arguments: impl IntoIterator<Item = OsString>,
+    alter: fn(World) -> World,
+) -> ExitCode {
     let process = LoadInput::from_process();
     let terminal = Terminal::of_process(&process.env);
     match Cli::try_parse_from(arguments) {
         Ok(Cli {
             verb: Verb::Run(run),
-        }) => run.execute(process, &terminal),
+        }) => run.execute(process, &terminal, alter),
         Ok(Cli {
             verb: Verb::Check(check),
         }) => check.execute(process, &terminal),

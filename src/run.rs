@@ -141,8 +141,12 @@ async fn rehearsal(
     Ok(world.observing())
 }
 
-/// Runs the agent until a signal or its own end.
-pub async fn run(settings: Settings, listeners: Listeners) -> Result<(), RunError> {
+/// Runs the agent until a signal or its own end, connected to what `alter` makes of the world.
+pub async fn run(
+    settings: Settings,
+    listeners: Listeners,
+    alter: fn(World) -> World,
+) -> Result<(), RunError> {
     let mut signals = Signals::listen().map_err(RunError::Signals)?;
     let registry = Registry::new();
     // Credentials may come from a plugin that takes its time.
@@ -153,6 +157,7 @@ pub async fn run(settings: Settings, listeners: Listeners) -> Result<(), RunErro
             return Ok(());
         }
     };
+    let world = alter(world);
     let agent = Running::start(&settings, world, listeners, &registry, None).await?;
     let exit = tokio::select! {
         signal = signals.first() => {

@@ -27,7 +27,6 @@ use krane_domain::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use krane_domain::kinds::{self, Desired};
 use krane_domain::object::{LiveObject, ObjectRef};
 use krane_domain::plan::Plan;
-use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_ports::{Clock, Cluster, Deletion, PasswordSource, WEBHOOKS};
 
@@ -211,7 +210,6 @@ async fn workload(
     was_settled: bool,
     context: &LaneContext,
 ) -> Result<Outcome, Stop> {
-    fault_hook(key).await;
     match &state.change {
         Err(invalid) => {
             let what = format!("the desired state of {key} is invalid");
@@ -238,9 +236,7 @@ async fn apply(
     }
     let (mut missing, mut older) = (BTreeSet::new(), BTreeSet::new());
     for shared in plan.shared() {
-        let is_policy = matches!(shared, SharedKey::IsolationPolicy { .. });
         match shared::need(&shared, context) {
-            Need::Missing if is_policy && is_planted(Bug::PolicyAfterWorkload) => {}
             Need::InPlace => {}
             Need::OnlyOlder => {
                 older.insert(shared);
@@ -324,8 +320,7 @@ pub(crate) fn writing(context: &LaneContext) -> Result<(), Stop> {
     if context.store.is_halted() {
         return Err(Trouble::new(TroubleKind::Waiting, "krane is stopping").into());
     }
-    let is_its_term = context.leadership.term(context.board.now()) == Some(context.term);
-    if !is_its_term && !is_planted(Bug::WritesWithoutALook) {
+    if context.leadership.term(context.board.now()) != Some(context.term) {
         return Err(standby().into());
     }
     if context.writes.load(Ordering::Relaxed) {
@@ -399,19 +394,3 @@ pub(crate) fn write_refused(what: &str, refusal: &Refusal) -> Trouble {
         "it is retried; the likely cause is an admission webhook that does not answer: {WEBHOOKS}"
     ))
 }
-
-/// Makes lanes of specially named objects misbehave, in development builds only.
-#[cfg(debug_assertions)]
-async fn fault_hook(key: &ObjectKey) {
-    assert!(!key.name.starts_with("fault-panic"), "fault hook");
-    if key.name.starts_with("fault-hang") {
-        std::future::pending::<()>().await;
-    }
-}
-
-#[cfg(not(debug_assertions))]
-#[expect(
-    clippy::unused_async,
-    reason = "it has the shape of the hook that may wait"
-)]
-async fn fault_hook(_key: &ObjectKey) {}

@@ -9,7 +9,6 @@ use std::time::Duration;
 use krane_domain::backlog::{InTrouble, Outcome, Task, TroubleKind};
 use krane_domain::ids::{Controller, Moment, WorkKey};
 use krane_domain::kinds::Password;
-use krane_domain::planted::{Bug, is_planted};
 use krane_domain::scheduler::Wish;
 use krane_ports::StateSpan;
 use krane_supervision::actor::Behaviour;
@@ -148,9 +147,7 @@ impl Behaviour for Reconciler {
         if self.lanes.registry_password.is_some() {
             context.later(RENEWAL, ReconcilerMessage::Renewal);
         }
-        if !is_planted(Bug::MailboxLostOnRestart) {
-            self.start_lanes(context);
-        }
+        self.start_lanes(context);
         Ok(())
     }
 
@@ -215,7 +212,6 @@ impl Reconciler {
         let now = context.board.now();
         match self.duty.turn(now) {
             None => {}
-            Some(Turn::Off) if is_planted(Bug::WritesWithoutALook) => {}
             Some(Turn::Off) => self.drop_lanes(now),
             Some(Turn::On(term)) => {
                 if self.term.replace(term) != Some(term) {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use futures::FutureExt;
 use krane_domain::ids::{Moment, ObjectKey};
 use krane_domain::outbox::{SendId, Sending};
-use krane_domain::planted::{Bug, is_planted};
 use krane_domain::report::Gist;
 use krane_ports::{ControlPlane, RpcFailure, RpcFailureKind};
 use krane_supervision::actor::Behaviour;
@@ -107,8 +106,7 @@ impl Behaviour for Reporter {
     async fn started(&mut self, context: &Context<ReporterMessage>) -> Result<(), ActorError> {
         self.duty.follow(context, || ReporterMessage::Turn);
         // What is already said is said again only after a standby, or a long silence.
-        let is_on = self.duty.turn(context.board.now()).is_some();
-        if is_on && !is_planted(Bug::MailboxLostOnRestart) {
+        if self.duty.turn(context.board.now()).is_some() {
             self.look_at_all(context);
             self.send_due(context);
         }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use futures::{FutureExt, StreamExt};
 use krane_domain::desired::StreamItem;
 use krane_domain::ids::{Moment, ObjectKey};
-use krane_domain::planted::{Bug, is_planted};
 use krane_ports::StateSpan;
 use krane_ports::{ControlPlane, StreamEnd, StreamEvent};
 use krane_supervision::actor::Behaviour;
@@ -252,11 +251,6 @@ impl Stream {
                 "a message that names no object was passed over"
             );
         }
-        #[cfg(debug_assertions)]
-        if let StreamItem::State(state) = &item {
-            // Nothing was taken in: the next incarnation reads it again.
-            assert!(!state.key.name.starts_with("fault-stream"), "fault hook");
-        }
         let named = traced(&item, context);
         let is_first = self.store.receive_stream_item(item, now);
         if let Some((key, version)) = named {
@@ -312,9 +306,7 @@ impl Stream {
             tracing::warn!(controller, code, reason, "stream ended; reconnecting");
         }
         let delay = RECONNECT_AFTER + RECONNECT_SPREAD.mul_f64(self.store.chance().unit());
-        if !is_planted(Bug::StreamNotReopened) {
-            self.reconnect.set(delay, context, StreamMessage::Connect);
-        }
+        self.reconnect.set(delay, context, StreamMessage::Connect);
     }
 }
 

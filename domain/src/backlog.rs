@@ -13,7 +13,6 @@ use crate::desired::{Change, State};
 use crate::ids::{Moment, ObjectKey, SharedKey, WorkKey};
 use crate::invalid::Invalid;
 use crate::origin::Origin;
-use crate::planted::{Bug, is_planted};
 use crate::secrets::{DesiredWorkloads, Named};
 use crate::trace::TraceContext;
 
@@ -150,7 +149,7 @@ impl Backlog {
         entry.stream_at = Some(now);
         // So broken that not even its version can be read: no reason to drop what is wanted.
         let is_nothing = state.version == 0 && entry.source == Source::Scheduler;
-        if (state.version < entry.highest || is_nothing) && !is_planted(Bug::OlderStateWins) {
+        if state.version < entry.highest || is_nothing {
             if self.cursor.is_unapplied(&state.key) {
                 self.cursor.received(&state.key, state.version);
             } else {
@@ -162,11 +161,7 @@ impl Backlog {
             self.cursor.passed(state.version);
             return Receipt::Repeated;
         }
-        if is_planted(Bug::CursorMovesOnReceipt) {
-            self.cursor.passed(state.version);
-        } else {
-            self.cursor.received(&state.key, state.version);
-        }
+        self.cursor.received(&state.key, state.version);
         entry.highest = state.version;
         entry.source = Source::Stream;
         self.replace(&key, state, now);
@@ -196,8 +191,7 @@ impl Backlog {
         let work = WorkKey::Workload(key.clone());
         let entry = self.entries.entry(work.clone()).or_default();
         let is_since = |at: Option<Moment>| at.is_some_and(|at| at >= asked_at);
-        let is_overtaken = is_since(entry.stream_at) || is_since(entry.called_at);
-        if is_overtaken && !is_planted(Bug::AnswerOverwritesNewerState) {
+        if is_since(entry.stream_at) || is_since(entry.called_at) {
             return AnswerReceipt::Dropped;
         }
         let is_deleted = matches!(change, Ok(Change::Delete));
@@ -299,7 +293,6 @@ impl Backlog {
                 entry.look_again = true;
                 true
             }
-            Phase::Idle if !is_shared && is_planted(Bug::DriftIgnored) => false,
             Phase::Waiting { .. } if !entry.wakes_on_change() => false,
             Phase::Idle | Phase::Waiting { .. } => {
                 entry.origin = origin;
@@ -458,8 +451,6 @@ impl Backlog {
                 if let WorkKey::Workload(object) = key {
                     self.cursor.failed(object);
                 }
-                let is_forgotten =
-                    trouble.kind == TroubleKind::Quarantined && is_planted(Bug::QuarantineForgets);
                 let mut retry_at = (!is_replaced).then(|| entry.fail(trouble, now, jitter));
                 if retry_at.is_some() && is_retried {
                     retry_at = entry.hurry(now);
@@ -467,7 +458,6 @@ impl Backlog {
                 self.bytes += entry.waiting_bytes();
                 match retry_at {
                     None => self.make_ready(key, now),
-                    Some(_) if is_forgotten => {}
                     Some(retry_at) => self.wait_until(key, retry_at),
                 }
             }

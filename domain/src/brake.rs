@@ -9,7 +9,6 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use crate::ids::{Moment, ObjectKey};
-use crate::planted::{Bug, is_planted};
 
 /// The window the allowance counts in.
 pub const WINDOW: Duration = Duration::from_secs(60 * 60);
@@ -52,7 +51,7 @@ impl Brake {
         }
         let allowance = (objects * usize::from(max_percent) / 100).max(MINIMUM);
         let left = allowance.saturating_sub(self.recent.len());
-        if unknown.len() > left && !is_planted(Bug::BrakeOff) {
+        if unknown.len() > left {
             self.held.extend(unknown);
             return Verdict::Hold;
         }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ids::Moment;
-use crate::planted::{Bug, is_planted};
 
 #[cfg(test)]
 mod tests;
@@ -34,9 +33,6 @@ impl Timing {
     /// How long after sending a renewal that succeeded its sender may start writes: a sixth less
     /// than the lease lasts, for what is under way and for clocks that run at different rates.
     pub fn window(&self) -> Duration {
-        if is_planted(Bug::LeaseOutlivesItsWindow) {
-            return self.duration * 2;
-        }
         let margin = self.duration / 6;
         self.renew.min(self.duration.saturating_sub(margin))
     }
@@ -267,14 +263,9 @@ impl Elector {
         self.is_unsure = false;
         if self.is_own(&record) {
             self.is_displaced = false;
-            let granted_at = if is_planted(Bug::RenewalCountsFromItsAnswer) {
-                now
-            } else {
-                sent_at
-            };
             self.tenure = Some(Tenure {
                 term: record.term(),
-                until: granted_at + self.timing.window(),
+                until: sent_at + self.timing.window(),
             });
         }
         self.see(Some(record), now);
@@ -352,9 +343,6 @@ impl Elector {
     fn wait(&self, record: &Record) -> Option<Duration> {
         if self.is_mine(record) {
             return None;
-        }
-        if is_planted(Bug::LeaseTakenTooSoon) {
-            return Some(self.timing.retry * 2);
         }
         let lasts = record.duration.unwrap_or_default().min(LONGEST);
         let wait = record

@@ -29,7 +29,6 @@ pub mod object;
 pub mod origin;
 pub mod outbox;
 pub mod plan;
-pub mod planted;
 pub mod pod;
 mod quantity;
 pub mod refusal;

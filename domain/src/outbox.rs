@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ids::{Moment, ObjectKey};
-use crate::planted::{Bug, is_planted};
 use crate::report::Report;
 
 /// Live objects are reported again after this long without a delivery.
@@ -191,7 +190,6 @@ impl Outbox {
                     (!entry.wanted.is_gone()).then_some(now + REFRESH.mul_f64(0.9 + 0.1 * jitter))
                 }
             }
-            Delivery::Unreachable if is_planted(Bug::ReportLostOnFailure) => None,
             Delivery::Unreachable => Some(retry_at),
             Delivery::Refused if is_replaced => Some(now),
             Delivery::Refused => {

@@ -16,7 +16,6 @@ use crate::ids::{Controller, ObjectKey, WorkKey};
 use crate::kinds;
 use crate::members::Members;
 use crate::object::{LiveObject, ObjectRef, Resource};
-use crate::planted::{Bug, is_planted};
 use crate::pod::PodDigest;
 use listing::Listings;
 use removed::RemovedUids;
@@ -297,7 +296,6 @@ impl View {
             .values()
             .filter(|live| live.reference.resource == resource)
             .filter(|live| !uids.contains(&*live.uid) && !listing.has_shown(&live.uid))
-            .filter(|_| !is_planted(Bug::RelistKeepsGone))
             .cloned()
             .collect();
         for live in gone {
@@ -325,7 +323,6 @@ impl View {
             .pods
             .iter()
             .filter(|(_, pod)| !uids.contains(&*pod.uid) && !listing.has_shown(&pod.uid))
-            .filter(|_| !is_planted(Bug::RelistKeepsGone))
             .map(|(key, _)| key.clone())
             .collect();
         for key in gone {

@@ -16,7 +16,7 @@ use super::exit;
 use super::flags::SettingFlags;
 use super::output::{Output, Terminal};
 use crate::observe::Summary;
-use crate::run::RunError;
+use crate::run::{RunError, World};
 
 /// Starts the agent and stays until a signal.
 #[derive(Debug, Args)]
@@ -92,7 +92,12 @@ impl Failure {
 }
 
 impl Run {
-    pub(super) fn execute(self, process: LoadInput, terminal: &Terminal) -> ExitCode {
+    pub(super) fn execute(
+        self,
+        process: LoadInput,
+        terminal: &Terminal,
+        alter: fn(World) -> World,
+    ) -> ExitCode {
         let observation = self.observe.then_some(Observation {
             length: self.length,
             output: self.output,
@@ -109,7 +114,7 @@ impl Run {
             .build()
         {
             Ok(runtime) => {
-                let result = runtime.block_on(run(loaded, observation.as_ref()));
+                let result = runtime.block_on(run(loaded, observation.as_ref(), alter));
                 // A flush that is still blocked must not hold up the exit.
                 runtime.shutdown_background();
                 result
@@ -152,6 +157,7 @@ fn tell(summary: &Summary, observation: Option<&Observation>, terminal: &Termina
 async fn run(
     loaded: Loaded,
     observation: Option<&Observation>,
+    alter: fn(World) -> World,
 ) -> Result<Option<Summary>, Failure> {
     let Loaded {
         settings, misspelt, ..
@@ -185,7 +191,9 @@ async fn run(
     let result = match observation {
         // What is wrong with the files comes before what is wrong with the world.
         _ if checked.is_err() => checked.map(|()| None),
-        None => crate::run::run(settings, listeners).await.map(|()| None),
+        None => crate::run::run(settings, listeners, alter)
+            .await
+            .map(|()| None),
         Some(observation) => {
             let summary = crate::run::observe(settings, listeners, observation.length).await;
             summary.map(Some)

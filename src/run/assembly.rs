@@ -125,6 +125,23 @@ impl World {
         }
     }
 
+    /// The same world, with what `wrap` makes of each controller's way to the cluster.
+    #[must_use]
+    pub fn map_clusters(
+        mut self,
+        wrap: impl Fn(Controller, Arc<dyn Cluster>) -> Arc<dyn Cluster>,
+    ) -> Self {
+        for ports in &mut self.controllers {
+            ports.cluster = wrap(ports.controller, Arc::clone(&ports.cluster));
+        }
+        self
+    }
+
+    /// Where its actors will publish.
+    pub fn board(&self) -> &StatusBoard {
+        &self.board
+    }
+
     /// The control plane of the settings, and a cluster that is not reached over a network.
     pub fn with_cluster(
         settings: &Settings,

@@ -12,7 +12,7 @@ use krane_testharness::{Action, Call, Failure, Outcome, Proxy, World};
 use tokio::time::Instant;
 
 use self::load::{Load, Subject};
-use crate::KRANE;
+use crate::faulty;
 
 /// Seconds of each measurement; the table of `scripts/isolation` takes 30.
 fn seconds() -> u64 {
@@ -46,7 +46,7 @@ const BREAKS: [Break; 4] = [
 /// `KRANE_ISOLATION=all`, on each.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_breaks_one_controller_the_others_are_as_quick_as_before() -> Outcome {
-    let world = World::quiet(KRANE).await?;
+    let world = World::quiet(faulty()).await?;
     let proxy = Proxy::start(&world).await?;
     let builder = world
         .agent()

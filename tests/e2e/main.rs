@@ -36,10 +36,17 @@ mod steady;
 mod told;
 mod upgrades;
 
+use std::path::{Path, PathBuf};
+
 use krane_testharness::{Outcome, World};
 
-/// The binary under test, built with the fault hooks.
+/// The binary under test.
 const KRANE: &str = env!("CARGO_BIN_EXE_krane");
+
+/// The binary whose writes go wrong, beside it; `scripts/e2e` builds both.
+fn faulty() -> PathBuf {
+    Path::new(KRANE).with_file_name("krane-faulty")
+}
 
 /// A world on the cluster that all tests of this binary share.
 async fn world() -> Outcome<World> {

@@ -6,7 +6,7 @@ use krane_proto::ctrl::v1::ApplyDeployment;
 use krane_sim::control_plane::{Kind, samples};
 use krane_testharness::{Agent, Failure, Outcome, World, eventually, limits};
 
-use crate::KRANE;
+use crate::faulty;
 
 const DEPLOYMENTS: usize = 100;
 const NAMESPACES: usize = 20;
@@ -17,7 +17,7 @@ const LANE_DEADLINE: Duration = Duration::from_secs(90);
 /// alone in quarantine; the others take as long as without them.
 #[tokio::test(flavor = "multi_thread")]
 async fn poison_and_a_panicking_lane_delay_nobody() -> Outcome {
-    let world = World::quiet(KRANE).await?;
+    let world = World::quiet(faulty()).await?;
     let agent = world.agent().set("resync.interval", "24h").start().await?;
     // The first round makes the namespaces and is not compared.
     roll_out(&world, Vec::new()).await?;
@@ -57,15 +57,14 @@ async fn poison_and_a_panicking_lane_delay_nobody() -> Outcome {
     for state in [invalid, panics, unreadable] {
         world.control.push(samples::delete(&state));
     }
-    // Its name makes the lane panic whatever is wanted.
-    in_quarantine(&agent, 1.0).await?;
+    in_quarantine(&agent, 0.0).await?;
     agent.stop().await
 }
 
 /// A lane that never comes back is cut off after its deadline; until then it has one of 32 places.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hanging_lane_delays_nobody() -> Outcome {
-    let world = crate::world().await?;
+    let world = World::shared(faulty()).await?;
     let agent = world.agent().set("resync.interval", "24h").start().await?;
     let hangs = samples::deployment(&world.namespace(0), "fault-hang");
     world.control.push(samples::apply(hangs));

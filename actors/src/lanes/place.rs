@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use krane_domain::drift;
 use krane_domain::object::{LiveObject, ObjectRef, Rendered};
-use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::RefusalClass;
 
 use super::write::refresh;
@@ -43,8 +42,6 @@ pub(super) async fn place(rendered: &Rendered, context: &LaneContext) -> Result<
             } else if was_ours {
                 let found = still_there(reference, &metadata.uid, context).await?;
                 Ok(found.map_or(Place::Seen, |found| Place::Ours(Arc::new(found))))
-            } else if is_planted(Bug::WritesWhatIsNotOurs) {
-                Ok(Place::Free)
             } else {
                 left_behind(rendered, &metadata.uid, context).await
             }

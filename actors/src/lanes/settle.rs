@@ -7,7 +7,6 @@ use krane_domain::backlog::{Trouble, TroubleKind};
 use krane_domain::drift::{self, Decision};
 use krane_domain::kinds::Keep;
 use krane_domain::object::{LiveObject, ObjectRef, Rendered};
-use krane_domain::planted::{Bug, is_planted};
 use krane_domain::upgrades::is_older_rendering as is_older;
 
 use super::place::{Place, place};
@@ -143,8 +142,7 @@ pub(super) async fn settle_as(
                     context.metrics.drift_detected.inc();
                     tracing::info!(object = %what, differs = ?paths, ?by, "repairing drift");
                 }
-                let uid = Some(&*uid).filter(|_| !is_planted(Bug::ApplyWithoutUid));
-                if let Some(settlement) = write(rendered, uid, repair, context).await? {
+                if let Some(settlement) = write(rendered, Some(&uid), repair, context).await? {
                     if repair.is_drift() {
                         context.record(Happening::repaired(reference, paths, by));
                     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use krane_domain::drift::FuseMemory;
 use krane_domain::object::{LiveObject, Rendered};
-use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_ports::Deletion;
 
@@ -118,12 +117,7 @@ pub(super) async fn delete(live: &LiveObject, context: &LaneContext) -> Result<D
         return Err(words::still_there(&reference.to_string()).into());
     }
     writing_of(reference, context)?;
-    let uid = if is_planted(Bug::DeleteWithoutUid) {
-        ""
-    } else {
-        &*live.uid
-    };
-    match context.cluster.delete(reference, uid).await {
+    match context.cluster.delete(reference, &live.uid).await {
         Ok(Deletion::Begun) => {
             context.metrics.apply_deletes.inc();
             context.store.note_delete_begun(live);

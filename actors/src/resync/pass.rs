@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use krane_domain::ids::{Moment, ObjectKey};
-use krane_domain::planted::{Bug, is_planted};
 use krane_ports::{Answer, ControlPlane, Question, RpcFailureKind};
 use krane_supervision::address::Own;
 
@@ -81,9 +80,7 @@ pub(super) async fn run(pass: Pass) {
         }
     }
     let mut unknown = BTreeMap::new();
-    if is_planted(Bug::NotFoundBelievedOnce) {
-        unknown.extend(suspects.iter().map(|(known, at)| (known.key.clone(), *at)));
-    } else if !suspects.is_empty() {
+    if !suspects.is_empty() {
         pause(SECOND_QUESTION).await;
         let questions = suspects.keys().cloned().collect();
         for outcome in pass.ask_all(questions, Duration::ZERO).await {
@@ -154,7 +151,6 @@ impl Pass {
                 Asked::Answered
             }
             Ok(Answer::Empty) => Asked::Answered,
-            Err(_) if is_planted(Bug::ErrorTakenForNotFound) => Asked::NotFound(question, asked_at),
             Err(_) => Asked::Failed,
         }
     }

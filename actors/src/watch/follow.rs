@@ -10,7 +10,6 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::StreamExt;
 use krane_domain::kinds::WatchSpec;
-use krane_domain::planted::{Bug, is_planted};
 use krane_domain::refusal::{Refusal, RefusalClass};
 use krane_ports::{Cluster, Item, Listed, WatchEnd, WatchEvent};
 use krane_supervision::address::Own;
@@ -304,9 +303,6 @@ impl Follower {
                     }
                 }
                 WatchEnd::Expired => return,
-                WatchEnd::Failed(_) if is_planted(Bug::WatchNotReopened) => {
-                    futures::future::pending::<()>().await;
-                }
                 WatchEnd::Failed(text) => {
                     failures += 1;
                     let is_refused = false;

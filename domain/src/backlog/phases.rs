@@ -6,7 +6,6 @@ use super::entry::Entry;
 use super::queue::Urgency;
 use super::{Backlog, Phase};
 use crate::ids::{Moment, SharedKey, WorkKey};
-use crate::planted::{Bug, is_planted};
 
 impl Backlog {
     pub(super) fn make_ready(&mut self, key: &WorkKey, now: Moment) {
@@ -19,7 +18,7 @@ impl Backlog {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
-        if entry.phase == Phase::InFlight && !is_planted(Bug::DuplicateLanes) {
+        if entry.phase == Phase::InFlight {
             entry.look_again = true;
             return;
         }
@@ -186,9 +185,7 @@ impl Backlog {
             if let WorkKey::Workload(object) = &key {
                 self.cursor.failed(object);
             }
-            if !is_planted(Bug::LanesLostOnRestart) {
-                self.make_ready(&key, now);
-            }
+            self.make_ready(&key, now);
         }
     }
 }

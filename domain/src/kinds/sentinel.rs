@@ -22,7 +22,6 @@ use crate::ids::ObjectKey;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
 use crate::origin::Origin;
-use crate::planted::{Bug, is_planted};
 use crate::pod::PodDigest;
 
 /// What the names of gossip objects add to that of their sentinel (D20).
@@ -166,9 +165,6 @@ impl LiveKind for Live {
     }
 
     fn workload_of(&self, live: &LiveObject) -> Option<ObjectKey> {
-        if is_planted(Bug::CompanionDriftUnseen) {
-            return None;
-        }
         companions::sentinel_of(&live.reference)
     }
 

@@ -16,6 +16,7 @@ mod judge;
 mod kinds;
 mod ledger;
 mod plan;
+mod planted;
 mod ports;
 mod quiet;
 mod rivals;

@@ -10,7 +10,7 @@ mod ways;
 
 use std::collections::BTreeMap;
 
-use krane_domain::planted::Bug;
+use crate::planted::plant;
 
 /// Everything that happens to a process, by name.
 pub const STRIKES: [&str; 10] = plan::Blow::NAMES;
@@ -29,11 +29,8 @@ pub struct Rivalry {
 }
 
 /// Ten virtual minutes of trouble, and what comes after it. Everything follows from the seed.
-pub fn rivalry(seed: u64, bug: Option<Bug>) -> Rivalry {
-    #[cfg(debug_assertions)]
-    krane_domain::planted::plant(bug);
-    #[cfg(not(debug_assertions))]
-    assert_eq!(bug, None, "a release build has no planted defects");
+pub fn rivalry(seed: u64, defect: Option<&'static str>) -> Rivalry {
+    plant(defect);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)

@@ -8,7 +8,6 @@ use std::time::Duration;
 use fastrand::Rng;
 use krane_domain::ids::Controller;
 use krane_domain::labels;
-use krane_domain::planted::Bug;
 use krane_sim::cluster::{Options, SimCluster};
 use krane_sim::control_plane::SimControlPlane;
 use krane_sim::control_plane::memory::Order;
@@ -18,6 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::incarnation::Incarnation;
 use crate::plan::{Fault, MessageFault, Plan, WorldFault, ms, workers_of};
+use crate::planted::plant;
 use crate::quiet;
 use crate::script::{Script, Step};
 use crate::shared::{Extent, Shared};
@@ -53,8 +53,8 @@ pub struct Setup {
     pub about: Vec<Controller>,
     /// How soon after that everything must be in place; `None`: as soon as the specification says.
     pub patience: Option<Duration>,
-    /// The defect that is switched on, if any.
-    pub bug: Option<Bug>,
+    /// The defect that is switched on, if any: the name of a patch in `defects/`.
+    pub defect: Option<&'static str>,
     /// Whether the trace is kept for people.
     pub is_loud: bool,
 }
@@ -117,10 +117,8 @@ pub(crate) fn keep_planned_panics_quiet() {
 /// Runs everything on this thread, from the first to the last moment.
 pub fn run(setup: &Setup) -> Outcome {
     #[cfg(debug_assertions)]
-    {
-        keep_planned_panics_quiet();
-        krane_domain::planted::plant(setup.bug);
-    }
+    keep_planned_panics_quiet();
+    plant(setup.defect);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)

@@ -334,7 +334,7 @@ pub fn setup(scenario: &Scenario, more: &[Fault]) -> Setup {
         chaos: scenario.length,
         about: vec![scenario.about],
         patience: scenario.patience.filter(|_| are_late).or(recovery),
-        bug: None,
+        defect: None,
         is_loud: false,
     }
 }

@@ -109,7 +109,7 @@ pub fn seeded(seed: u64) -> Setup {
         chaos: CHAOS,
         about: Controller::ALL.to_vec(),
         patience: None,
-        bug: None,
+        defect: None,
         is_loud: false,
     }
 }

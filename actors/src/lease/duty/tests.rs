@@ -53,7 +53,7 @@ impl Behaviour for Worker {
         assert_eq!(self.duty.turn(now), None);
         // The lease actor, on another thread: no task of this one has run since the look.
         self.leadership
-            .publish(&elected(&*self.leadership.identity(), now), now);
+            .publish(&elected(&self.leadership.identity(), now), now);
         Ok(())
     }
 

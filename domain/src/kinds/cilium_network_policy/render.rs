@@ -6,7 +6,6 @@ use super::DesiredPolicy;
 use crate::kinds::{RENDERER, WantedKind};
 use crate::labels;
 use crate::object::Rendered;
-use crate::planted::{Bug, is_planted};
 
 /// The policy under the names and labels that are krane's to give.
 pub(super) fn render(desired: &DesiredPolicy) -> Rendered {
@@ -32,9 +31,5 @@ pub(super) fn render(desired: &DesiredPolicy) -> Rendered {
             "annotations": annotations,
         }),
     );
-    let mut rendered = Rendered::new(reference, Value::Object(body));
-    if is_planted(Bug::PolicyLabelNotForced) {
-        rendered.body["metadata"]["labels"][labels::MANAGED_BY] = "somebody".into();
-    }
-    rendered
+    Rendered::new(reference, Value::Object(body))
 }

@@ -13,7 +13,6 @@ use crate::kinds::{Member, Observation, ReportAddress, Rules};
 use crate::labels;
 use crate::lenient::{First, Struct, Text};
 use crate::object::LiveObject;
-use crate::planted::{Bug, is_planted};
 use crate::pod::{PodDigest, PodPhase};
 use crate::report::{Instance, InstanceStatus, Report};
 
@@ -86,11 +85,10 @@ pub(super) fn outdated_pod<'a>(
 
 /// A pod as it is reported; `None` before it has an address.
 fn instance(pod: &PodDigest, port: u16, form: ReportAddress) -> Option<Instance> {
-    let is_running = pod.is_running_and_ready() || is_planted(Bug::ReportsUnreadyAsRunning);
     Some(Instance {
         pod: Arc::clone(&pod.name),
         address: address(pod.ip.as_deref()?, &pod.namespace, port, form),
-        status: if is_running {
+        status: if pod.is_running_and_ready() {
             InstanceStatus::Running
         } else {
             InstanceStatus::Pending

@@ -14,7 +14,6 @@ use crate::ids::ObjectKey;
 use crate::kinds::Rules;
 use crate::labels;
 use crate::object::{LiveObject, ObjectRef, Rendered, Resource};
-use crate::planted::{Bug, is_planted};
 
 /// The kinds of what stands beside the Deployment.
 pub(super) const KINDS: [Resource; 3] = [
@@ -51,16 +50,8 @@ pub(super) fn sentinel_of(reference: &ObjectRef) -> Option<ObjectKey> {
 
 /// What is deleted before the Deployment, in order.
 pub(super) fn deleted_first(key: &ObjectKey) -> Vec<ObjectRef> {
-    if is_planted(Bug::CompanionsLeftBehind) {
-        return Vec::new();
-    }
-    let another = key.name.trim_end_matches(|c: char| c.is_ascii_digit());
     let part = |resource, suffix: &str| {
-        let name = if is_planted(Bug::AnotherGossipPairDeleted) && suffix == GOSSIP_SUFFIX {
-            format!("{another}0{suffix}")
-        } else {
-            format!("{}{suffix}", key.name)
-        };
+        let name = format!("{}{suffix}", key.name);
         ObjectRef::new(resource, Arc::clone(&key.namespace), name)
     };
     vec![

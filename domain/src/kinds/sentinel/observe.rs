@@ -9,7 +9,6 @@ use crate::kinds::Observation;
 use crate::labels;
 use crate::lenient::{Items, Struct, Text};
 use crate::object::LiveObject;
-use crate::planted::{Bug, is_planted};
 use crate::pod::PodDigest;
 use crate::report::{Health, Report};
 
@@ -85,7 +84,7 @@ impl Glance {
 
     /// The image, once every pod runs it.
     fn running_image(self) -> String {
-        if self.is_converged || is_planted(Bug::ImageReportedTooSoon) {
+        if self.is_converged {
             self.image
         } else {
             String::new()

@@ -7,9 +7,9 @@
     reason = "a test says what it found, and fails where it meets the unexpected"
 )]
 
-#[cfg(debug_assertions)]
-mod bugs;
 mod decrypts;
+#[cfg(debug_assertions)]
+mod defects;
 #[cfg(debug_assertions)]
 mod isolation;
 mod rivals;
