@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use krane_sim::control_plane::{Code, samples};
-use krane_testharness::{Action, Call, Failure, Outcome, Proxy, World};
+use krane_testharness::{Action, Agent, Call, Failure, Outcome, Proxy, World};
 use tokio::time::Instant;
 
 use self::load::{Load, Subject};
@@ -82,6 +82,7 @@ async fn whatever_breaks_one_controller_the_others_are_as_quick_as_before() -> O
                 spoil(&world, &proxy, broken, how, &stop),
             );
             broke?;
+            has_broken(&agent, how).await?;
             worst = worst.max(print(&before, &times?, broken, how)?);
             // All that was pushed to break something is wanted no more.
             proxy.pass();
@@ -98,6 +99,18 @@ async fn whatever_breaks_one_controller_the_others_are_as_quick_as_before() -> O
         "{worst:.2} times as long: the others stood still"
     );
     agent.stop().await
+}
+
+/// Makes sure that faults inside of the process did strike.
+async fn has_broken(agent: &Agent, how: Break) -> Outcome {
+    let metrics = agent.metrics().await?;
+    let struck = match how {
+        Break::Garbage | Break::HangingCalls => return Ok(()),
+        Break::Panics => metrics.sum("krane_lane_panics_total"),
+        Break::Parked => metrics.sum("krane_actor_restarts_total"),
+    };
+    assert!(struck >= 3.0, "{how:?} struck {struck} times");
+    Ok(())
 }
 
 /// Breaks a controller until told to stop.
@@ -133,7 +146,7 @@ async fn spoil(
             Break::Panics => broken.push(world, &format!("fault-panic-{round}"), round),
             Break::HangingCalls => broken.push(world, &format!("hangs-{}", round % 40), round),
             Break::Parked if round == 1 => broken.push(world, "fault-stream", round),
-            Break::Parked => {}
+            Break::Parked => broken.push(world, &format!("unread-{}", round % 40), round),
         }
         tokio::time::sleep_until(next + Duration::from_millis(50) * round).await;
     }

@@ -11,13 +11,19 @@ use serde::Deserialize;
 
 use crate::{Cluster, Error};
 
-/// A place in the audit log: what follows it happened later.
+/// A place in the audit log, and when it was its end: what was asked before and is written down only now does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct AuditMark(u64);
+pub struct AuditMark {
+    offset: u64,
+    at: Timestamp,
+}
 
 impl AuditMark {
     /// Before the first request.
-    pub const START: Self = Self(0);
+    pub const START: Self = Self {
+        offset: 0,
+        at: Timestamp::UNIX_EPOCH,
+    };
 }
 
 /// An answered request.
@@ -76,13 +82,19 @@ impl Cluster {
     /// The end of the log now.
     pub fn audit_mark(&self) -> Result<AuditMark, Error> {
         let path = self.audit_log_path()?;
+        // The log has microseconds.
+        let now = Timestamp::now().as_microsecond();
+        let at = Timestamp::from_microsecond(now).unwrap_or_default();
         match path.metadata() {
-            Ok(metadata) => Ok(AuditMark(metadata.len())),
+            Ok(metadata) => Ok(AuditMark {
+                offset: metadata.len(),
+                at,
+            }),
             Err(source) => Err(Error::Files { path, source }),
         }
     }
 
-    /// All answered requests since a mark, in the order of their answers.
+    /// All answered requests that arrived since a mark, in the order of their answers.
     ///
     /// A line is written when the answer is sent: a test that has just seen the effect of a request may have to ask
     /// again a moment later to see its line.
@@ -90,7 +102,7 @@ impl Cluster {
         let path = self.audit_log_path()?;
         let read = || {
             let mut file = File::open(&path)?;
-            file.seek(SeekFrom::Start(since.0))?;
+            file.seek(SeekFrom::Start(since.offset))?;
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             Ok(bytes)
@@ -103,6 +115,7 @@ impl Cluster {
         Ok(bytes
             .split(|byte| *byte == b'\n')
             .filter_map(parse)
+            .filter(|entry| entry.received >= since.at)
             .collect())
     }
 

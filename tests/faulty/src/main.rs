@@ -42,9 +42,9 @@ impl Faulty {
     async fn strike(&self, name: &str) {
         assert!(!name.starts_with("fault-panic"), "a fault of a test");
         if name.starts_with("fault-stream") {
-            let path = format!("root/{}/stream", self.controller.name());
-            self.board
-                .inject(&path, Fault::Panic.next().times(u32::MAX));
+            let path = format!("root/{}/intake/stream", self.controller.name());
+            let plan = Fault::Panic.next().times(u32::MAX);
+            assert!(self.board.inject(&path, plan), "no actor is called {path}");
         }
         if name.starts_with("fault-") {
             std::future::pending::<()>().await;

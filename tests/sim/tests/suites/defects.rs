@@ -15,12 +15,14 @@ const SEEDS: u64 = 150;
 /// does not find it any more is followed by all others.
 fn found_before(defect: &str) -> Option<(String, Setup)> {
     let seed = |seed| Some((format!("KRANE_SEED={seed}"), seeded(seed)));
-    let sweep = |name, fault| {
+    let struck = |name, faults: &[Fault]| {
         let scenario = scenarios()
             .into_iter()
             .find(|scenario| scenario.name == name)?;
-        Some((words(&scenario), setup(&scenario, &[fault])))
+        Some((words(&scenario), setup(&scenario, faults)))
     };
+    let scenario = |name| struck(name, &[]);
+    let sweep = |name, fault| struck(name, &[fault]);
     let panics = |worker| sweep("create", Fault::Actor(worker, ActorFault::Panic(1)));
     match defect {
         "answer-overwrites-newer-state" => sweep(
@@ -33,6 +35,15 @@ fn found_before(defect: &str) -> Option<(String, Setup)> {
         ),
         "mailbox-lost-on-restart" => panics(1),
         "lanes-lost-on-restart" => panics(3),
+        "another-gossip-pair-deleted" | "companions-left-behind" => {
+            scenario("sentinel: delete one of two")
+        }
+        "companion-drift-unseen" => scenario("sentinel: an owned object edited"),
+        "cursor-moves-on-receipt" => seed(22),
+        "report-lost-on-failure" => seed(21),
+        "stream-not-reopened" => seed(13),
+        "error-taken-for-not-found" => seed(4),
+        "policy-after-workload" | "quarantine-forgets" | "watch-not-reopened" => seed(1),
         "writes-what-is-not-ours" => seed(134),
         "relist-keeps-gone" => seed(45),
         "brake-off" => seed(37),

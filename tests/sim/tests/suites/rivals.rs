@@ -13,6 +13,9 @@ pub(super) const DEFECTS: [&str; 4] = [
     "writes-without-a-look",
 ];
 
+/// Seeds that showed one of them before.
+const FOUND: [u64; 3] = [1, 3, 21];
+
 /// Seeds of the quick tier.
 const QUICK: u64 = 24;
 
@@ -86,7 +89,9 @@ fn the_same_seed_gives_the_same_rivalry() {
 fn every_planted_defect_of_the_lease_is_found() {
     let missed = Mutex::new(Vec::new());
     on_all_cores(&DEFECTS, |defect| {
-        let found = (1..=100).find_map(|seed| {
+        // Where it was found before, then all others.
+        let mut seeds = FOUND.into_iter().chain(1..=100);
+        let found = seeds.find_map(|seed| {
             let text = rivalry(seed, Some(defect)).violation?;
             Some((seed, text))
         });
