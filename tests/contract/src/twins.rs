@@ -109,7 +109,7 @@ impl Twin {
         let after = self.other.read(object).await;
         Outcome {
             answer: answer.map_err(|text| without_uids(&text, [&before, &after])),
-            is_changed: without_order(&before) != without_order(&after),
+            is_changed: without_order(before.as_ref()) != without_order(after.as_ref()),
             judgement: judgement(wanted, after.as_ref(), object),
             managers: managers(after.as_ref()),
             object: comparable(after),
@@ -145,8 +145,8 @@ fn without_uids(text: &str, objects: [&Option<Value>; 2]) -> String {
 
 /// An object without its version, its managers in an order that says nothing. The API server sorts them by time before it writes
 /// them, and by name once they are read again and happen to be of one second: a write that changes nothing may reorder them.
-fn without_order(object: &Option<Value>) -> Option<Value> {
-    let mut object = object.clone()?;
+fn without_order(object: Option<&Value>) -> Option<Value> {
+    let mut object = object.cloned()?;
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");
     }
