@@ -8,7 +8,6 @@
 )]
 
 mod decrypts;
-#[cfg(debug_assertions)]
 mod defects;
 #[cfg(debug_assertions)]
 mod isolation;
