@@ -194,7 +194,7 @@ fn a_delete_state_removes_the_workload_last() {
                 .iter()
                 .all(|it| it.role == Role::Dependant && it.live.is_some())
         );
-        // Of what may not be listed nobody knows whether it is there.
+        // Whether an object of a kind that may not be listed is there is unknown.
         for part in controller.deleted_first(&key) {
             view.set_unknown(part.resource, true);
         }
