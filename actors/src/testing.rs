@@ -2,10 +2,12 @@
 //!
 //! The cluster applies as the domain's model of the API server does; both can be told to fail.
 
+mod alone;
 pub(crate) mod cluster;
 mod control_plane;
 mod lease;
 
+pub(crate) use alone::alone;
 pub(crate) use cluster::{FakeCluster, Op};
 pub(crate) use control_plane::FakeControlPlane;
 pub(crate) use lease::{FakeLease, LeaseFault, Office};

@@ -5,21 +5,14 @@ use std::time::Duration;
 
 use krane_domain::lease::Timing;
 use krane_ports::WriteAccess as _;
-use krane_supervision::actor::ShellArguments;
-use krane_supervision::address::Address;
-use krane_supervision::meter::Meter;
-use krane_supervision::restart::Backoff;
-use krane_supervision::supervisor::{
-    ChildSpec, OnExhausted, Restart, Shutdown, Strategy, SupervisorSpec, Surroundings,
-    start_topmost, worker,
-};
+use krane_supervision::supervisor::Shutdown;
 use ractor::ActorCell;
 use tokio::time::Instant;
 
 use super::{Election, Leadership, Lease, Role};
 use crate::chance::Chance;
 use crate::status::StatusBoard;
-use crate::testing::{FakeLease, LeaseFault, pass};
+use crate::testing::{FakeLease, LeaseFault, alone, pass};
 
 const TIMING: Timing = Timing {
     duration: Duration::from_secs(15),
@@ -43,40 +36,12 @@ impl Process {
             timing: TIMING,
             chance: Chance::new(name.len() as u64),
         };
-        let address = Address::vacant("root/lease", 8);
-        let (of_worker, on) = (leadership.clone(), board.clone());
-        let child = ChildSpec {
-            id: "lease",
-            path: "root/lease".into(),
-            restart: Restart::Permanent,
-            start: worker(move || ShellArguments {
-                behaviour: Lease::new(of_worker.clone(), Some(election.clone())),
-                address: address.clone(),
-                board: on.clone(),
-                meter: Meter::default(),
-            }),
-            start_timeout: Some(Duration::from_secs(5)),
-            shutdown: Shutdown::Stop(crate::tree::LEASE_PATIENCE),
-            backoff: Backoff::RESTART,
-            reset: None,
-        };
-        let spec = SupervisorSpec {
-            path: "root".into(),
-            strategy: Strategy::OneForOne,
-            intensity: 1_000,
-            period: Duration::from_secs(60),
-            on_exhausted: OnExhausted::Escalate,
-            prepare: None,
-            children: vec![child],
-        };
-        let surroundings = Surroundings {
-            board: board.actors().clone(),
-            seed: 7,
-            grace: Duration::from_secs(5),
-        };
-        let (tree, _) = start_topmost(spec, surroundings, None)
-            .await
-            .expect("starts");
+        let of_worker = leadership.clone();
+        let shutdown = Shutdown::Stop(crate::tree::LEASE_PATIENCE);
+        let tree = alone("lease", &board, shutdown, move || {
+            Lease::new(of_worker.clone(), Some(election.clone()))
+        })
+        .await;
         Self {
             leadership,
             board,

@@ -4,22 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krane_domain::lease::{Elector, Record, Timing};
-use krane_supervision::actor::{Behaviour, ShellArguments};
-use krane_supervision::address::Address;
+use krane_supervision::actor::Behaviour;
 use krane_supervision::cause::ActorError;
 use krane_supervision::message::Message;
-use krane_supervision::meter::Meter;
-use krane_supervision::restart::Backoff;
-use krane_supervision::supervisor::{
-    ChildSpec, OnExhausted, Restart, Shutdown, Strategy, SupervisorSpec, Surroundings,
-    start_topmost, worker,
-};
+use krane_supervision::supervisor::Shutdown;
 use parking_lot::Mutex;
 
 use super::{Duty, Turn};
 use crate::lease::Leadership;
 use crate::status::{Context, StatusBoard};
-use crate::testing::pass;
+use crate::testing::{alone, pass};
 
 const TIMING: Timing = Timing {
     duration: Duration::from_secs(15),
@@ -86,44 +80,14 @@ async fn an_actor_hears_of_a_lease_that_was_won_while_it_started() {
     let board = StatusBoard::new();
     let leadership = Leadership::elected("first".into(), board.clone());
     let turns = Arc::<Mutex<Vec<Turn>>>::default();
-    let address = Address::vacant("root/worker", 8);
-    let (seen, on) = (Arc::clone(&turns), board.clone());
-    let child = ChildSpec {
-        id: "worker",
-        path: "root/worker".into(),
-        restart: Restart::Permanent,
-        start: worker(move || ShellArguments {
-            behaviour: Worker {
-                leadership: leadership.clone(),
-                duty: Duty::new(leadership.clone()),
-                turns: Arc::clone(&seen),
-            },
-            address: address.clone(),
-            board: on.clone(),
-            meter: Meter::default(),
-        }),
-        start_timeout: Some(Duration::from_secs(5)),
-        shutdown: Shutdown::Stop(Duration::from_secs(1)),
-        backoff: Backoff::RESTART,
-        reset: None,
-    };
-    let spec = SupervisorSpec {
-        path: "root".into(),
-        strategy: Strategy::OneForOne,
-        intensity: 1_000,
-        period: Duration::from_secs(60),
-        on_exhausted: OnExhausted::Escalate,
-        prepare: None,
-        children: vec![child],
-    };
-    let surroundings = Surroundings {
-        board: board.actors().clone(),
-        seed: 7,
-        grace: Duration::from_secs(5),
-    };
-    let (tree, _) = start_topmost(spec, surroundings, None)
-        .await
-        .expect("starts");
+    let seen = Arc::clone(&turns);
+    let shutdown = Shutdown::Stop(Duration::from_secs(1));
+    let tree = alone("worker", &board, shutdown, move || Worker {
+        leadership: leadership.clone(),
+        duty: Duty::new(leadership.clone()),
+        turns: Arc::clone(&seen),
+    })
+    .await;
     pass(Duration::from_secs(1)).await;
     assert_eq!(*turns.lock(), [Turn::On(1)]);
     tree.stop(None);
